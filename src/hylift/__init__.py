@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from hylift.language.operators import avg_over as avg_over
     from hylift.language.operators import count_over as count_over
     from hylift.language.operators import density as density
+    from hylift.language.operators import exactly as exactly
     from hylift.language.operators import exists as exists
     from hylift.language.operators import exp as exp
     from hylift.language.operators import forall as forall
@@ -137,6 +138,7 @@ _HOME = {
     "min_over": "language.operators",
     "sum_over": "language.operators",
     "density": "language.operators",
+    "exactly": "language.operators",
     "exists": "language.operators",
     "exp": "language.operators",
     "forall": "language.operators",

@@ -304,16 +304,12 @@ REFUSED = {
     ),
     "rows that contradict": (
         ["infer", "sizes.mln", "-e", "Size=against.csv"],
-        "hylift: against.csv: Size(P1): row 3 says 4 where row 1 says 3\n",
+        "hylift: against.csv: Size(P1): row 3 says 4 where row 1 says 3: keep one row of each\n",
     ),
     "unknown constant": (
         ["ground", "smokers.mln", "-e", "some.db"],
         "hylift: some.db, line 2: Smokes(Bo): 'Bo' is not a constant of type 'person', which has "
         "Ann, Bob. Did you mean 'Bob'? Pass --unmatched ignore to leave such rows out.\n",
-    ),
-    "evidence given twice": (
-        ["infer", "papers.mln", "-e", "facts.db", "-e", "In=in.parquet"],
-        "In(P1, T1): in.parquet, row 1 repeats facts.db, line 1 … and 1 more row like it\n",
     ),
     "unknown closed predicate": (
         ["infer", "papers.mln", "-e", "facts.db", "--closed", "In,Inn"],

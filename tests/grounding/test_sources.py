@@ -485,8 +485,9 @@ def test_facts_are_in_order_however_many_atoms_there_may_be(num_arguments: int) 
     given = [tuple(f"c{number}" for number in row) for row in ids]
 
     world = World.of(model, {"Toss": given})
-    with pytest.raises(EvidenceError, match="row 4 repeats row 2"):
-        World.of(model, {"Toss": [*given, given[1]]})
+    stated = [*((*row, True) for row in given), (*given[1], False)]
+    with pytest.raises(EvidenceError, match="row 4 says false where row 2 says true"):
+        World.of(model, {"Toss": stated})
 
     assert contents(world)["Toss"] == [ids[[1, 0, 2]].tolist(), [1.0] * 3, [0.0] * 3]
 

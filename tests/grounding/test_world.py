@@ -290,32 +290,37 @@ ERRORS = [
         "evidence['Size'], row 1: Size(p1) has the error 'x'; sd must be a number >= 0",
     ),
     (
-        {"In": [("p1", "t1"), ("p2", "t2"), ("p1", "t1"), ("p1", "t1")]},
-        "evidence['In']: In(p1, t1): row 3 repeats row 1 … and 1 more row like it",
+        {"Size": [("p1", 3, 0.1), ("p2", 2, 0.1), ("p1", 3, 0.1), ("p1", 3, 0.1)]},
+        "evidence['Size']: Size(p1): row 3 repeats row 1 … and 1 more row like it: keep one row of "
+        "each, as df.drop_duplicates(['paper']) does",
     ),
     (
         {"Size": [("p2", 3), ("p1", 0.5), ("p1", 0.3)]},
-        "evidence['Size']: Size(p1): row 3 says 0.3 where row 2 says 0.5",
+        "evidence['Size']: Size(p1): row 3 says 0.3 where row 2 says 0.5: keep one row of each, as "
+        "df.drop_duplicates(['paper']) does",
     ),
     (
         {"Size": [("p1", 0.5, 0.1), ("p1", 0.5, 0.2)]},
-        "evidence['Size']: Size(p1): row 2 says 0.5 with sd 0.2 where row 1 says 0.5 with sd 0.1",
+        "evidence['Size']: Size(p1): row 2 says 0.5 with sd 0.2 where row 1 says 0.5 with sd 0.1: "
+        "keep one row of each, as df.drop_duplicates(['paper']) does",
     ),
     (
         [{"In": [("p1", "t1", 0)]}, {"In(p1, t1)": True}],
         "In(p1, t1): evidence[1]['In(p1, t1)'] says true where evidence[0]['In'], row 1 says false",
     ),
     (
-        {"In(p1,t1)": True, "In(p1, t1)": True},
-        "evidence: In(p1, t1): 'In(p1, t1)' repeats 'In(p1,t1)'",
+        {"In(p1,t1)": True, "In(p1, t1)": False},
+        "evidence: In(p1, t1): 'In(p1, t1)' says false where 'In(p1,t1)' says true",
     ),
     (
         {"Kind": [("p1", "Wall"), ("p2", "Wall"), ("p1", "Door")]},
-        "evidence['Kind']: Kind(p1, Door): row 3 says Door where row 1 says Wall",
+        "evidence['Kind']: Kind(p1, Door): row 3 says Door where row 1 says Wall: keep one row of "
+        "each, as df.drop_duplicates(['paper']) does",
     ),
     (
         {"Kind": [("p1", "Wall", 1), ("p1", "Wall", 0)]},
-        "evidence['Kind']: Kind(p1, Wall): row 2 says false where row 1 says true",
+        "evidence['Kind']: Kind(p1, Wall): row 2 says false where row 1 says true: keep one "
+        "row of each, as df.drop_duplicates(['paper']) does",
     ),
     (
         {"Kind": [("p1", kind, False) for kind in ("Door", "Wall", "Other")]},
@@ -626,8 +631,9 @@ def test_many_arguments_are_told_apart() -> None:
     world = World.of(model, {"P": rows, "paper": names}, closed=["P"])
 
     assert world.relations["P"].num_rows == 250
-    with pytest.raises(EvidenceError, match="row 251 repeats row 4"):
-        World.of(model, {"P": [*rows, rows[3]], "paper": names})
+    given = [*((*row, True) for row in rows), (*rows[3], False)]
+    with pytest.raises(EvidenceError, match="row 251 says false where row 4 says true"):
+        World.of(model, {"P": given, "paper": names})
 
 
 def test_the_published_papers_match_in_part(data_dir: Path) -> None:

@@ -12,7 +12,7 @@ def test_a_formula_over_too_many_variables_is_refused() -> None:
     many = [Atom(f"P{i}") for i in range(23)]
     formula: Expr = many[0]
     for atom in many[1:]:
-        formula = binary("v", formula, atom)
+        formula = binary("<=>", formula, atom)
 
     with pytest.raises(ModelError) as caught:
         lower(formula, np.ones(1), {atom: Slot(i, 2) for i, atom in enumerate(many)}, parameters={})
@@ -21,7 +21,7 @@ def test_a_formula_over_too_many_variables_is_refused() -> None:
         "is a potential of 8,388,608 numbers over 23 variables, more than the maximum of 4,194,304"
         in str(caught.value)
     )
-    assert "the formula 'P0 v P1 v" in str(caught.value)
+    assert "the formula 'P0 <=> P1 <=>" in str(caught.value)
 
 
 def test_rows_and_states_together_are_refused() -> None:
@@ -43,7 +43,7 @@ def test_a_size_that_is_too_long_to_read_is_rounded() -> None:
     many = [Atom(f"P{i}") for i in range(60)]
     formula: Expr = many[0]
     for atom in many[1:]:
-        formula = binary("v", formula, atom)
+        formula = binary("<=>", formula, atom)
 
     with pytest.raises(ModelError, match=r"is a potential of about 10\^18 numbers over 60"):
         lower(formula, np.ones(1), {atom: Slot(i, 2) for i, atom in enumerate(many)}, parameters={})

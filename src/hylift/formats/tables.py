@@ -298,10 +298,11 @@ def _without_index(table: pa.Table) -> pa.Table:
 
 
 def row_labels(data: object) -> tuple[str, ...]:
-    """The names of pandas' row labels, `index` where unnamed; none if they only number the rows."""
+    """The names of pandas' row labels, `index` where unnamed; none if they only number the rows,
+    as they still do after a filter."""
     index = getattr(data, "index", None)
     names = getattr(index, "names", None)
-    if names is None or (list(names) == [None] and type(index).__name__ == "RangeIndex"):
+    if names is None or (list(names) == [None] and getattr(index.dtype, "kind", "") in "iu"):
         return ()
     return tuple("index" if name is None else str(name) for name in names)
 

@@ -90,7 +90,7 @@ class AtomSpace:
 
     def arguments(self, codes: NDArray[Any]) -> NDArray[np.int32]:
         """(atom, argument): positions among the constants."""
-        columns = np.unravel_index(codes, self.sizes) if self.sizes else ()
+        columns = np.unravel_index(codes, self.sizes) if self.sizes and len(codes) else ()
         arguments = np.empty((len(codes), len(self.sizes)), dtype=np.int32)
         for place, column in enumerate(columns):
             arguments[:, place] = column

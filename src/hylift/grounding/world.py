@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from hylift.errors import EvidenceError, ModelError, UnknownNameError, did_you_mean
 from hylift.graph.domains import boolean
 from hylift.graph.name_blocks import positions
-from hylift.grounding.constants import WordColumn, closest, in_order, not_among, type_of
+from hylift.grounding.constants import (
+    WordColumn,
+    as_integers,
+    closest,
+    in_order,
+    not_among,
+    type_of,
+)
 from hylift.grounding.engine import Engine, Relation, open_engine
 from hylift.grounding.evidence.facts import Facts, match_facts, refuse
 from hylift.grounding.evidence.observed import ObservedAtoms, rows_of
@@ -41,7 +48,11 @@ from hylift.language.walk import (
     used_predicates,
     with_exact_comparisons,
 )
-from hylift.words import Wording, option, worded
+from hylift.words import Wording, counted, option, worded
+from hylift.words import listed as listed_words
+
+LONGEST_VARIABLE = 2
+"""Letters of a capitalised word that was probably meant as a variable."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +137,11 @@ class World:
         }
         observed = _observed(facts, constants, closed)
         doubts = (found.doubt for found in observed.values() if found.doubt is not None)
-        texts = [*given.doubtful_constants(constants), *doubts]
+        texts = [
+            *given.doubtful_constants(constants),
+            *given.similar_constants(constants),
+            *doubts,
+        ]
         warnings += [*given.doubtful_variables(constants), *(Problem("warning", t) for t in texts)]
         names = [p.name for p in model.predicates]
         rows = _row_relations(own_rows, facts, constants, database)
@@ -335,7 +350,8 @@ class _Given:
         return constants
 
     def doubtful_constants(self, constants: Mapping[str, pa.StringArray]) -> Iterator[str]:
-        """Warnings about constants that are in rules only, and look like one of the data."""
+        """Warnings about constants that are in rules only, and may be variables or misspelt."""
+        states = {p.arguments[p.unique] for p in self.model.predicates if p.unique is not None}
         for type_name, word in sorted(self.in_rules):
             in_data = [column.used for column in self.columns(type_name)]
             if type_name in self.listed or not in_data:
@@ -344,9 +360,32 @@ class _Given:
                 continue
             is_in_rule = pc.is_in(constants[type_name], value_set=self._mentioned(type_name))
             close = closest(word, constants[type_name].filter(pc.invert(is_in_rule)))
+            where = "is in a rule, but in no table"
             if close:
-                where = "is in a rule, but in no table"
                 yield f"the constant '{word}' of type '{type_name}' {where}.{close}"
+            elif type_name not in states and word[:1].isupper() and len(word) <= LONGEST_VARIABLE:
+                yield (
+                    f"the constant '{word}' of type '{type_name}' {where}: variables begin with a "
+                    f"small letter, '{word[0].lower()}{word[1:]}'"
+                )
+
+    def similar_constants(self, constants: Mapping[str, pa.StringArray]) -> Iterator[str]:
+        """Warnings about constants of the data that differ only in case or spaces."""
+        for type_name, words in constants.items():
+            if type_name in self.listed or as_integers(words) is not None:
+                continue
+            folded = pc.utf8_lower(pc.utf8_trim_whitespace(words))
+            folded = pc.replace_substring_regex(folded, r"\s+", " ")
+            counts = pc.value_counts(folded)
+            more = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
+            if len(more):
+                alike = words.filter(pc.equal(folded, more[0])).to_pylist()
+                others = f", and {counted(len(more) - 1, 'other')} like it" if len(more) > 1 else ""
+                yield (
+                    f"the type '{type_name}' has constants that differ only in case or spaces: "
+                    f"{listed_words([repr(word) for word in alike])}{others}; if they are the "
+                    "same, write them the same in all tables, as with df[column].str.strip()"
+                )
 
     def doubtful_variables(self, constants: Mapping[str, pa.StringArray]) -> Iterator[Problem]:
         """Warnings about variables that were probably meant as constants of the data."""
@@ -384,6 +423,9 @@ def _without_values(model: Model, observed: Mapping[str, ObservedAtoms]) -> Iter
             lacking = "value or state" if is_unique else "value"
             count = found.num_unknown
             yield f"{name}: {count} of its rows observe nothing, as the {lacking} is missing"
+        if found.num_repeated:
+            are = "repeats another and is" if found.num_repeated == 1 else "repeat others and are"
+            yield f"{name}: {found.num_repeated:,} of its rows {are} left out"
 
 
 def _observed(

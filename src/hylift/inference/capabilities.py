@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 Task = Literal["marginals", "logz", "map"]
 Lift = Literal["exact", "coarse-to-fine", "none"]
-Rewrite = Literal["hard clusters", "common means", "counts", "common fields", "parts"]
+Rewrite = Literal["hard clusters", "chains", "common means", "counts", "common fields", "parts"]
 """Ways to write a graph as an easier one of the same distribution, before inference."""
 
 
@@ -211,7 +211,7 @@ VARIATIONAL: dict[str, Any] = {"can_start": True, **STEPS}
 MESSAGES: dict[str, Any] = {"lift": "exact", **STEPS}
 FITTED = (RESTARTS, MAX_STEPS, OPTIMISER, LEARNING_RATE, REALS)
 FEW_STEPS = (("restarts", 2), ("max_steps", 3))
-COUNTED: tuple[Rewrite, ...] = ("hard clusters", "counts")
+COUNTED: tuple[Rewrite, ...] = ("hard clusters", "chains", "counts")
 """Rewrites after which discrete look-alikes that all meet each other make no loops."""
 
 METHODS = (
@@ -220,7 +220,7 @@ METHODS = (
         "exact",
         "exact:Exact",
         lift="none",
-        rewrites=("common means", "counts", "common fields", "parts"),
+        rewrites=("chains", "common means", "counts", "common fields", "parts"),
         is_centred=True,
         trust="exact",
     ),
@@ -318,7 +318,7 @@ METHODS = (
         "bounds:MiniBuckets",
         answers=("logz",),
         lift="none",
-        rewrites=(),
+        rewrites=("chains",),
         has_steps=True,
         is_timed=True,
         options=(MAX_STEPS, MAX_ENTRIES),

@@ -75,8 +75,9 @@ def infer(
     `check=False` leaves the check out; `check=True` checks the answer of a named method, too
     (see `check_answer`). `lift` solves look-alikes once:
     'exact' (no loss), 'coarse-to-fine' (for real evidence that breaks the symmetry) or 'none'.
-    `rewrite` names the rewrites of the graph that are tried first ('hard clusters', 'common means',
-    'counts', 'common fields', 'parts'); False is none, and the default those that help the method.
+    `rewrite` names the rewrites of the graph that are tried first ('hard clusters', 'chains',
+    'common means', 'counts', 'common fields', 'parts'); False is none, and the default those that
+    help the method.
     With coarse-to-fine lifting, which needs the evidence apart, there are none.
 
     `tasks` are the answers to compute at once: 'marginals', 'logz', 'map'. After `seconds`, which

@@ -388,6 +388,13 @@ def count_over(variables: LogicalVariable | Sequence[LogicalVariable], truth: Va
     return _quantified("COUNT", variables, truth)
 
 
+def exactly(
+    count: int, variables: LogicalVariable | Sequence[LogicalVariable], truth: Value
+) -> Expression:
+    """True where a formula holds for exactly so many choices of the variables."""
+    return count_over(variables, truth) == count
+
+
 def _quantified(
     quantifier: Quantifier,
     variables: LogicalVariable | Sequence[LogicalVariable],

@@ -23,6 +23,7 @@ from hylift.potentials.base import (
     checked_log_values,
     shaped_expectation,
 )
+from hylift.potentials.counted import Counted
 from hylift.potentials.function import Function
 from hylift.potentials.quadratic import closed_form
 from hylift.potentials.table import Table
@@ -146,7 +147,8 @@ def standard_form(
     keeps_origins: quadratics about points of their own stay as they are
     """
     order = _discrete_first(potential)
-    if isinstance(potential, Function) or (keeps_origins and isinstance(potential, QuadraticAbout)):
+    is_kept = keeps_origins and isinstance(potential, QuadraticAbout)
+    if is_kept or isinstance(potential, Function | Counted):
         return potential, order
     closed = closed_form(potential)
     if closed is not None:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph.factor_graph import FactorGraph
+from hylift.rewrite.chains import count_chains
 from hylift.rewrite.clusters import hard_clusters
 from hylift.rewrite.counting.rewrite import counts
 from hylift.rewrite.kinds import in_standard_form, with_tables
@@ -26,6 +27,7 @@ class Rewrite(Protocol):
 
 REWRITES: dict[str, Rewrite] = {
     "hard clusters": hard_clusters,
+    "chains": count_chains,
     "common means": common_means,
     "counts": counts,
     "common fields": common_fields,

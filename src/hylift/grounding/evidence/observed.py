@@ -16,6 +16,7 @@ from hylift.errors import EvidenceError
 from hylift.grounding.constants import WordColumn
 from hylift.grounding.evidence.facts import Facts, more_rows
 from hylift.language.syntax import PredicateDeclaration
+from hylift.words import Wording
 
 NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 """A number as text; Arrow's own parser stops at the first text that is none."""
@@ -43,6 +44,8 @@ class ObservedAtoms:
     """Facts without a value, which observe nothing."""
     doubt: str | None = None
     """A warning about values that count as exact only because their error is missing."""
+    num_repeated: int = 0
+    """Facts that repeat others, and are left out."""
 
     def __len__(self) -> int:
         return len(self.value)
@@ -71,7 +74,7 @@ class ObservedAtoms:
         ids, value, sd = rows.ids, rows.value, rows.sd
         if closed and not (is_true := value == 1).all():
             ids, value, sd = ids[is_true], value[is_true], sd[is_true]
-        return cls(ids, value, sd, None, rows.num_unknown, rows.doubt)
+        return cls(ids, value, sd, None, rows.num_unknown, rows.doubt, rows.num_repeated)
 
 
 def rows_of(facts: Sequence[Facts], constants: Mapping[str, pa.StringArray]) -> NDArray[np.int32]:
@@ -99,6 +102,7 @@ class _Rows:
     facts: tuple[Facts, ...]
     num_unknown: int
     doubt: str | None
+    num_repeated: int = 0
 
     @classmethod
     def of(
@@ -124,8 +128,7 @@ class _Rows:
         doubt = _doubt(facts, np.flatnonzero(_joined(lacking)))
         value, sd = _taken(value, fact), _taken(sd, fact)
         rows = cls(ids, value, sd, fact, tuple(facts), num_unknown, doubt)
-        rows.check_once()
-        return rows
+        return rows.without_repeats()
 
     @property
     def predicate(self) -> PredicateDeclaration:
@@ -135,21 +138,30 @@ class _Rows:
         """The facts a row comes from, and its place among them."""
         return _located(self.facts, int(self.fact[row]))
 
-    def check_once(self) -> None:
-        """Raise if an atom is observed more than once."""
+    def without_repeats(self) -> _Rows:
+        """Each atom once; raise if two rows about one contradict each other."""
         same = np.ones(max(len(self.value) - 1, 0), dtype=bool)
         for column in self.ids.T:
             same &= column[1:] == column[:-1]
         if not same.any():
-            return
+            return self
         # The first row of each run of equal ones, for every row.
         rows = np.arange(len(self.value))
         first = np.maximum.accumulate(np.where(np.append(False, same), 0, rows))
-        differs = (self.value != self.value[first]) | (self.sd != self.sd[first])
-        is_repeated = first != rows
-        wrong = is_repeated & differs if (is_repeated & differs).any() else is_repeated
-        later = int(min(np.flatnonzero(wrong), key=lambda row: self.fact[row]))
-        self._fail_twice(later, int(first[later]), int(np.count_nonzero(wrong)) - 1)
+        wrong = (self.value != self.value[first]) | (self.sd != self.sd[first])
+        wrong |= (first != rows) & (self.sd > 0)  # two measurements, perhaps
+        if wrong.any():
+            later = int(min(np.flatnonzero(wrong), key=lambda row: self.fact[row]))
+            self._fail_twice(later, int(first[later]), int(np.count_nonzero(wrong)) - 1)
+        kept = first == rows
+        return replace(
+            self,
+            ids=self.ids[kept],
+            value=self.value[kept],
+            sd=self.sd[kept],
+            fact=self.fact[kept],
+            num_repeated=int(np.count_nonzero(~kept)),
+        )
 
     def states(self, unique: int, num_states: int) -> ObservedAtoms:
         """The states that are observed and excluded, where an argument is unique."""
@@ -166,7 +178,13 @@ class _Rows:
         self._check_excluded(others[false], false, num_states)
         excluded = (others[false], state[false]) if len(false) else None
         return ObservedAtoms(
-            others[true], state[true], self.sd[true], excluded, self.num_unknown, self.doubt
+            others[true],
+            state[true],
+            self.sd[true],
+            excluded,
+            self.num_unknown,
+            self.doubt,
+            self.num_repeated,
         )
 
     def _check_excluded(
@@ -197,9 +215,19 @@ class _Rows:
         said = f"{here} says {self._said(later)} where {there} says {self._said(earlier)}"
         if (self.ids[later] != self.ids[earlier]).any():
             said = f"{here} says {_state(facts, at)} where {there} says {_state(others, other_at)}"
-        elif self.value[later] == self.value[earlier] and self.sd[later] == self.sd[earlier]:
+        remedy = None
+        if (self.ids[later] == self.ids[earlier]).all() and self.sd[later] == self.sd[earlier] > 0:
             said = f"{here} repeats {there}"
-        raise EvidenceError(f"{start}{said}{more_rows(more)}")
+        if not facts.origin.spells_atoms:
+            remedy = Wording(
+                f"keep one row of each, as df.drop_duplicates({self._keys()}) does",
+                "keep one row of each",
+            )
+        raise EvidenceError(f"{start}{said}{more_rows(more)}", remedy)
+
+    def _keys(self) -> str:
+        types = self.predicate.arguments
+        return str([name for place, name in enumerate(types) if place != self.predicate.unique])
 
     def _said(self, row: int) -> str:
         value, sd = float(self.value[row]), float(self.sd[row])

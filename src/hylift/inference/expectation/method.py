@@ -93,6 +93,14 @@ class EP:
 
 def _check_ground(prepared: Prepared) -> None:
     graph = prepared.ground
+    for group in graph.groups:
+        if group.potential.quadratic() is None and not group.potential.num_reals:
+            names = graph.variables.names
+            shown = ", ".join(f"'{names[int(at)]}'" for at in group.scope[0, :3])
+            raise UnsupportedError(
+                f"EP takes tables of discrete variables, and {shown}, … ({group.arity} variables) "
+                "have too many joint states: use Exact(), BP() or Gibbs()"
+            )
     has_reals = (graph.variables.num_states == 0).any()
     if has_reals and (graph.variables.multiplicity != 1).any():
         raise UnsupportedError(

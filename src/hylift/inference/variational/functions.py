@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise, product
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.errors import UnsupportedError
 from hylift.graph import FactorGroup
 from hylift.inference.variational.problem import FitProblem, FloatArray, Mixtures
 from hylift.numerics.quadrature import Accuracy, nodes_per_slot
@@ -19,6 +21,10 @@ from hylift.potentials.base import (
     expectation_given,
     expected_log_value,
 )
+from hylift.potentials.counted import Counted
+
+MAX_GRID = 1 << 24
+"""Most points of the grid of one factor."""
 
 MAX_POINTS = 1 << 17
 """Log-potentials that are evaluated at once: more of them leave the cache."""
@@ -68,7 +74,9 @@ def _blocks(
     num_nodes = nodes_per_slot(group.potential.num_reals, accuracy)
     num_states = problem.graph.variables.num_states[group.scope[0]]
     sizes = [states or num_nodes for states in num_states.tolist()]
-    points = int(np.prod(sizes))
+    # A count has a closed form, which takes a number per slot and count.
+    is_counted = isinstance(group.potential, Counted)
+    points = len(sizes) ** 2 if is_counted else math.prod(sizes)
     width = min(num_columns, max(1, MAX_POINTS // points))
     step = max(1, MAX_POINTS // (points * width))
     some = pairwise([*range(0, len(group), step), len(group)])
@@ -112,6 +120,11 @@ def _by_quadrature(
     problem: FitProblem, group: FactorGroup, entries: FloatArray, sizes: list[int], hard: float
 ) -> ExpectedLogValue:
     """Expected energies (factor and column,) on grids of nodes and states."""
+    if math.prod(sizes) > MAX_GRID:
+        raise UnsupportedError(
+            f"a factor of {len(sizes)} variables is a grid of more than {MAX_GRID:,} points, as "
+            "one with impossible states has no closed form: use Exact(), BP() or Gibbs()"
+        )
     slots = [
         _SlotNodes.of(problem, entries, column, size)
         for column, size in zip(group.scope.T, sizes, strict=True)

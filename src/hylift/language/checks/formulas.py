@@ -107,7 +107,7 @@ def _truth_problems(model: Model, rule: Rule, expr: Expr, user: str) -> Iterator
     """The problem that `user` needs a truth value, but this is a number."""
     if is_truth(model, expr):
         return
-    kind, advice = "a number", ""
+    kind, advice = "a number", _bracketing(expr, user)
     if isinstance(expr, Atom):
         kind = "real"
         advice = ": compare it with a number, and multiply by that comparison"
@@ -117,6 +117,19 @@ def _truth_problems(model: Model, rule: Rule, expr: Expr, user: str) -> Iterator
     if rule.hard and advice:
         advice += f", and {_softened(expr)}"
     yield error(f"'{shown(expr)}' is {kind}, but {user} needs a truth value{advice}", expr)
+
+
+def _bracketing(expr: Expr, user: str) -> str:
+    """The advice where brackets were probably forgotten: before a product, or around a count."""
+    word = user.strip("'")
+    if isinstance(expr, Quantified) and expr.quantifier == "COUNT":
+        counting, body = f"COUNT {', '.join(expr.variables)}:", shown(expr.body)
+        meant = f"!(({counting} {body}) >= 2)" if word == "!" else f"{counting} ({body} {word} …)"
+        return f": put brackets around what it joins, as in '{meant}'"
+    if word in ("^", "v") and isinstance(expr, Operation) and expr.op == "*":
+        meant = f"(… {word} {shown(expr.operands[0])}) * {shown(expr.operands[-1])}"
+        return f": put brackets before the product, as in '{meant}'"
+    return ""
 
 
 def _softened(expr: Expr) -> str:
@@ -245,6 +258,8 @@ def _missing_weight(model: Model, rule: Rule) -> Iterator[Problem]:
     elif rule.weight is not None or rule.hard:
         return
     elif is_truth(model, formula):
+        if _mixes_numbers(model, formula):
+            return  # that is the error, and a weight would not mend it
         message = "the rule needs a weight, or a period at its end to be hard"
         if isinstance(formula, Atom) and _is_declaration(model, formula):
             place = model.predicate_by_name[formula.predicate].place
@@ -258,6 +273,14 @@ def _missing_weight(model: Model, rule: Rule) -> Iterator[Problem]:
             f"for a rule of weight {number} write '{number} (…)'",
             formula,
         )
+
+
+def _mixes_numbers(model: Model, formula: Expr) -> bool:
+    """True if a product of a density is joined by a logical operator."""
+    if not (isinstance(formula, Operation) and formula.is_logic):
+        return False
+    products = (part for part in formula.operands if isinstance(part, Operation))
+    return any(part.op == "*" and not is_truth(model, part) for part in products)
 
 
 def _is_declaration(model: Model, atom: Atom) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,14 +23,30 @@ from hylift.language.lowering.evaluate import (
     product,
 )
 from hylift.language.lowering.steps import Steps, steps_of
-from hylift.language.syntax import Expr, Parameter
+from hylift.language.syntax import (
+    Atom,
+    Comparison,
+    Expr,
+    Normal,
+    Number,
+    Operation,
+    Parameter,
+    Unary,
+)
 from hylift.language.text.formatter import shown
-from hylift.language.walk import atoms, conditioning_variables, logical_comparisons, nodes
+from hylift.language.walk import (
+    atoms,
+    conditioning_variables,
+    logical_comparisons,
+    nodes,
+    rebuild,
+)
 from hylift.numerics.kernels.programs import COLUMN, EQUAL, NOT, NUMBER, SLOT, TIMES
 from hylift.numerics.programs import Program
 from hylift.potentials import REAL, ConditionalQuadratic, Function, Potential, Table
 from hylift.potentials.about import FAR, QuadraticAbout
 from hylift.potentials.base import FloatArray, IntArray
+from hylift.potentials.counted import Counted
 from hylift.words import Wording, worded
 
 MAX_QUOTED = 200
@@ -37,6 +54,9 @@ MAX_QUOTED = 200
 
 MAX_ENTRIES = 2**22
 """Maximum number of entries per row of a table or quadratic."""
+
+MOST_STATES = 2**12
+"""Joint states up to which counts are tables like any other formula."""
 
 MAX_NUMBERS = 2**26
 """Maximum number of entries of all rows together."""
@@ -75,6 +95,8 @@ def lower(
     """
     lowered, rows = Formula.of(formula, weight, leaves, parameters)
     grid = _Grid.of(lowered, rows, ())
+    if grid.num_entries > MOST_STATES and (found := _counted(lowered, rows, hard)) is not None:
+        return found
     _check_size(grid)
     try:
         return grid.potential(hard)
@@ -192,6 +214,88 @@ class Formula:
 
     def __str__(self) -> str:
         return shown(self.formula)
+
+
+# Counts of many slots.
+
+COUNT = Atom("count")
+"""Stands for the number of literals of a chain; its slot has that number as its state."""
+
+
+def _counted(made: Formula, rows: FloatArray, hard: bool) -> Counted | None:
+    """The potential of a formula in which many slots only matter by how many literals of them hold:
+    those of `A(p) + A(q) + …`, of `A(p) v …` or of `A(p) ^ …`."""
+    if made.num_slots > len(made.states):
+        return None
+    sources = dict(made.sources)
+    chains = [
+        (node, literals)
+        for node in nodes(made.formula)
+        if isinstance(node, Operation) and node.op in ("+", "v", "^")
+        if len(literals := _literals(node, made, rows)) > 1
+    ]
+    if not chains:
+        return None
+    node, literals = max(chains, key=lambda chain: len(chain[1]))
+    rest = tuple(part for part in node.operands if part not in literals)
+    whole: Expr = COUNT
+    if node.op != "+":
+        least = Number(0.5 if node.op == "v" else len(literals) - 0.5)
+        whole = Comparison(">", COUNT, least, is_exact=True)
+    if rest:
+        whole = Operation(node.op, (whole, *rest))
+    formula = _replaced(made.formula, node, whole)
+    slots = {sources[atoms(part)[0]].slot: part for part in literals}
+    others = [slot for slot in range(made.num_slots) if slot not in slots]
+    kept: set[Expr] = {*atoms(formula), *logical_comparisons(formula)}
+    kept |= set(conditioning_variables(formula))
+    moved = 1 + len(others) - made.num_slots
+    shorter: list[tuple[Expr, _Source]] = [(COUNT, _Source(0, is_state=True))]
+    for part, source in made.sources:
+        if part in kept:
+            slot = None if source.slot is None else 1 + others.index(source.slot)
+            column = None if source.column is None else source.column + moved
+            shorter.append((part, replace(source, slot=slot, column=column)))
+    states = (len(literals) + 1, *(made.states[slot] for slot in others))
+    small = Formula(formula, tuple(shorter), states, 1 + len(others), made.parameters)
+    grid = _Grid.of(small, rows, ())
+    if grid.num_entries > MAX_ENTRIES or grid.num_rows * grid.num_entries > MAX_NUMBERS:
+        return None
+    table = grid.potential(hard)
+    assert isinstance(table, Table)  # there are no reals
+    counted = sorted(slot for slot in slots if slot is not None)
+    truth = tuple(literals[slots[slot]] for slot in counted)
+    return Counted(table.log_table, made.states, tuple(counted), truth)
+
+
+def _literals(chain: Operation, made: Formula, rows: FloatArray) -> dict[Expr, tuple[bool, ...]]:
+    """The operands that are literals of a slot that the formula has nowhere else: whether each
+    holds, per state."""
+    sources = dict(made.sources)
+    times = Counter(node for node in nodes(made.formula) if isinstance(node, Atom))
+    used = Counter(source.slot for _, source in made.sources)
+    found: dict[Expr, tuple[bool, ...]] = {}
+    for part in chain.operands:
+        is_negated = isinstance(part, Unary) and part.op == "!"
+        atom = part.operand if isinstance(part, Unary) and is_negated else part
+        if not isinstance(atom, Atom) or times[atom] > 1:
+            continue
+        source = sources[atom]
+        if source.slot is None or used[source.slot] > 1 or source.is_state:
+            continue
+        given = np.ones(1)
+        if source.column is not None:
+            given = np.unique(rows[:, source.column - made.num_slots])
+        if len(given) == 1:
+            holds = np.arange(made.states[source.slot]) == given[0]
+            found[part] = tuple((holds != is_negated).tolist())
+    return found
+
+
+def _replaced(expr: Expr, old: Expr, new: Expr) -> Expr:
+    if expr is old:
+        return new
+    return rebuild(expr, lambda part: _replaced(part, old, new))
 
 
 def _check_size(grid: _Grid) -> None:
@@ -342,6 +446,12 @@ class _Grid:
         value = np.broadcast_to(constant, full.shape)[at]
         held = (self._held(node, at, full.shape) for node in self.sources)
         where = " and ".join(filter(None, held))
+        if any(isinstance(node, Normal) for node in nodes(self.formula)):
+            raise ModelError(
+                f"the variance in '{shown(self.formula)}' is not positive"
+                f"{f' where {where}' if where else ''}: a variance of 0, a deterministic relation, "
+                "is no density; use a small one"
+            )
         raise ModelError(
             f"the formula '{shown(self.formula)}' is {value}{f' where {where}' if where else ''}; "
             "a log-potential is a number, or -inf for what is impossible"

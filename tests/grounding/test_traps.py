@@ -1,0 +1,139 @@
+"""Spellings that are accepted with another meaning than was meant: warnings, notes and remedies."""
+
+from __future__ import annotations
+
+import warnings
+
+import pandas as pd
+import pytest
+
+import hylift as hl
+from hylift.errors import EvidenceError, ModelError
+from hylift.grounding import World
+
+
+def told(rules: str, evidence: object, **options: object) -> list[str]:
+    """The warnings of a grounding."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        hl.ground(hl.parse(rules), evidence, **options)
+    return [str(warning.message) for warning in found]
+
+
+def refused(rules: str, evidence: object = None) -> str:
+    with pytest.raises((ModelError, EvidenceError)) as caught:
+        hl.ground(hl.parse(rules), evidence)
+    return str(caught.value)
+
+
+def test_a_capital_that_no_table_has_is_probably_a_variable() -> None:
+    evidence = {"A": [("Ann", True), ("Bob", False)]}
+    assert told("A(person)\n1 A(X)\n1 A(x)", evidence) == [
+        "the constant 'X' of type 'person' is in a rule, but in no table: variables begin with a "
+        "small letter, 'x'"
+    ]
+    assert told("A(person)\n1 A(Ann)", evidence) == []
+    assert told("Kind(seg, kind!)\n1 Kind(s, W)", {"Kind": [("s1", "Door")]}) == []
+
+
+def test_constants_that_differ_in_case_or_spaces_are_told() -> None:
+    rules = "Open(shop)\nBusy(shop)\n1 Open(s) => Busy(s)"
+    names = ["Shop 1", "SHOP 1", "Shop 2"]
+    evidence = {"Open": names, "Busy": [("Shop 1 ", True), ("Shop  2", True), ("Shop 2", False)]}
+    assert told(rules, evidence) == [
+        "the type 'shop' has constants that differ only in case or spaces: 'SHOP 1', 'Shop 1' and "
+        "'Shop 1 ', and 1 other like it; if they are the same, write them the same in all tables, "
+        "as with df[column].str.strip()"
+    ]
+    assert told("shop = {a, A}\n" + rules, {"Open": ["a", "A"]}) == []
+
+
+def test_repeated_rows_count_once_with_a_note() -> None:
+    model = hl.parse("A(person)\nKind(person, kind!)\n1 A(x)\n1 Kind(x, B)")
+    people = pd.DataFrame({"person": ["a", "a", "b", "b"], "value": [True, True, None, False]})
+    kinds = [("a", "B"), ("b", "C"), ("a", "B"), ("a", "B")]
+    world = World.of(model, {"A": people, "Kind": kinds})
+    assert world.notes == (
+        "A: 1 of its rows observe nothing, as the value is missing",
+        "A: 1 of its rows repeats another and is left out",
+        "Kind: 2 of its rows repeat others and are left out",
+    )
+    assert len(world.evidence["A"]) == len(world.evidence["Kind"]) == 2
+
+
+def test_rows_that_contradict_each_other_name_the_remedy() -> None:
+    people = pd.DataFrame({"person": ["a", "a"], "value": [True, False]})
+    assert refused("A(person)\n1 A(x)", {"A": people}) == (
+        "evidence['A']: A(a): row 2 says false where row 1 says true: keep one row of each, as "
+        "df.drop_duplicates(['person']) does"
+    )
+
+
+def test_a_filtered_frame_has_no_index_that_matters() -> None:
+    frame = pd.DataFrame({"person": ["a", "b", "c"], "x": [1, 2, 3], "y": [1, 2, 3]})
+    assert "index" not in refused("A(person)\n1 A(p)", {"A": frame[frame.x != 2]})
+
+
+def test_closed_relations_of_many_arguments_are_taken() -> None:
+    rules = """
+        Route(delivery, seg, seg, seg, seg, seg, seg)
+        slow(seg): real
+        time(delivery): real
+        normal(slow(s) | 0, 1)
+        normal(time(d) | slow(a) + slow(b) + slow(c) + slow(e) + slow(f) + slow(g), 1)
+          where Route(d, a, b, c, e, f, g)
+    """
+    rows = [(f"d{i}", *(f"s{i * (k + 1) % 2000}" for k in range(6))) for i in range(3000)]
+    graph = hl.ground(hl.parse(rules), {"Route": rows}, closed=["Route"])
+    assert graph.num_factors == 2000 + 3000
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (
+            "A(x) ^ B(x) * normal(y(x) | 1, 1)",
+            "'B(x) * normal(y(x) | 1, 1)' is a number, but '^' needs a truth value: put brackets "
+            "before the product, as in '(… ^ B(x)) * normal(y(x) | 1, 1)'",
+        ),
+        (
+            "1 !COUNT x: A(x)",
+            "'COUNT x: A(x)' is a number, but '!' needs a truth value: put brackets around what it "
+            "joins, as in '!((COUNT x: A(x)) >= 2)'",
+        ),
+        (
+            "1 (COUNT x: A(x) ^ B(x)) >= 2",
+            "'COUNT x: A(x)' is a number, but '^' needs a truth value: put brackets around what it "
+            "joins, as in 'COUNT x: (A(x) ^ …)'",
+        ),
+    ],
+)
+def test_missing_brackets_are_one_error(rule: str, message: str) -> None:
+    declared = "A(x)\nB(x)\ny(x): real\nnormal(y(x) | 0, 1)\n"
+    errors = [p.message for p in _problems(declared + rule) if p.severity == "error"]
+    assert errors[0].endswith(message) or message in errors
+
+
+def _problems(text: str):
+    with pytest.raises(ModelError) as caught:
+        hl.check(hl.parse(text))
+    return caught.value.problems
+
+
+def test_a_variance_of_0_is_called_a_variance() -> None:
+    declared = "y(x): real\nA(x)\nnormal(y(x) | 0, 1)\n0.1 A(x)\n"
+    assert "the variance of normal must be positive, not 0" in refused(
+        declared + "normal(y(x) | 1, 0)", {"x": ["1"]}
+    )
+    assert refused(declared + "normal(y(x) | 1, A(x))", {"x": ["1"]}) == (
+        "the variance in 'normal(y(x) | 1, A(x))' is not positive where A(x) is false: a variance "
+        "of 0, a deterministic relation, is no density; use a small one"
+    )
+
+
+def test_python_says_exactly() -> None:
+    m = hl.ModelBuilder()
+    a = m.predicate("A", m.type("p"))
+    x = m.variable("x")
+    m.rule(1, hl.exactly(2, x, a(x)))
+    assert m.build().rules == hl.parse("A(p)\n1 EXACTLY 2 x: A(x)").rules
