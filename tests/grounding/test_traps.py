@@ -137,3 +137,41 @@ def test_python_says_exactly() -> None:
     x = m.variable("x")
     m.rule(1, hl.exactly(2, x, a(x)))
     assert m.build().rules == hl.parse("A(p)\n1 EXACTLY 2 x: A(x)").rules
+
+
+SEGMENTS = "type = {A, B, C}\nT(seg, type)\n1 T(s, A)\n"
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "EXACTLY 1 t: T(s, t).",
+        "EXIST t T(s, t).\n!(T(s, t) ^ T(s, u)) where t != u.",
+        "EXIST t T(s, t).\n!T(s, t) v !T(s, u) where t != u.",
+        "T(s, A) v T(s, B) v T(s, C).\nT(s, A) => !T(s, B).\nT(s, A) => !T(s, C).\n"
+        "T(s, B) => !T(s, C).",
+    ],
+)
+def test_exactly_one_as_clauses_names_the_mark(rules: str) -> None:
+    model = hl.parse(SEGMENTS + rules)
+    message = (
+        "hard rules say that exactly one 'type' holds: 'T(seg, type!)' says the same, and is "
+        "solved far better"
+    )
+    assert World.of(model, {"seg": ["s1"]}).notes == (message,)
+    assert [problem.message for problem in hl.check(model)] == [message]
+
+
+@pytest.mark.parametrize(
+    "rules", ["EXIST t T(s, t).", "EXACTLY 2 t: T(s, t).", "1 EXACTLY 1 t: T(s, t)"]
+)
+def test_other_clauses_are_not_exactly_one(rules: str) -> None:
+    assert World.of(hl.parse(SEGMENTS + rules), {"seg": ["s1"]}).notes == ()
+
+
+def test_a_number_without_a_weight_is_told() -> None:
+    declared = "A(x)\ny(x): real\nnormal(y(x) | 0, 1)\n0.1 A(x)\n"
+    (message,) = told(declared + "A(x) * y(x)", {"x": ["1"]})
+    assert "'A(x) * y(x)' has no weight, which counts as 1: write it before the formula" in message
+    for rule in ("1 A(x) * y(x)", "A(x) * (y(x) = 1)", "A(x) * normal(y(x) | 1, 1)", "-y(x)^2"):
+        assert told(declared + rule, {"x": ["1"]}) == []

@@ -5,7 +5,9 @@ import pytest
 
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, boolean, categorical, real
+from hylift.grounding import ground
 from hylift.inference import MeanField, infer
+from hylift.language import parse
 from hylift.plot import plot_forest
 from hylift.potentials import ConditionalQuadratic, Table
 from hylift.words import doubt
@@ -130,6 +132,15 @@ def test_the_truth_is_a_triangle_or_a_word():
     assert triangles(states) == [1.0]
     assert [words.get_text() for words in states.texts] == ["", "b (truth: c)"]
     assert explained(reals) == ["truth"]
+
+
+def test_the_truth_may_be_written_with_spaces():
+    model = parse("level(shop, day): real\nnormal(level(s, d) | 0, 1)")
+    graph = ground(model, {"shop": ["North End"], "day": ["1"]})
+
+    drawn = plot_forest(infer(graph), ["level(North End, 1)"], truth={"level( North End,1 )": 0.5})
+
+    assert triangles(drawn) == [0.5]
 
 
 def test_letters_that_no_font_has_raise_no_warning(tmp_path):

@@ -302,7 +302,7 @@ def row_labels(data: object) -> tuple[str, ...]:
     as they still do after a filter."""
     index = getattr(data, "index", None)
     names = getattr(index, "names", None)
-    if names is None or (list(names) == [None] and getattr(index.dtype, "kind", "") in "iu"):
+    if index is None or names is None or (list(names) == [None] and index.dtype.kind in "iu"):
         return ()
     return tuple("index" if name is None else str(name) for name in names)
 

@@ -58,14 +58,15 @@ def true_values(
             f"'{type(truth).__name__}'"
         )
     variables = posterior.variables
-    ids = dict(zip(truth, variables.ids(list(truth)).tolist(), strict=True))
+    # Names may be written with spaces, as where a marginal is asked for.
+    known = dict(zip(variables.ids(list(truth)).tolist(), truth.values(), strict=True))
     found = {}
     for name in names:
-        if name in ids:
-            domain = variables.domain(ids[name])
+        if (at := variables.names.id(name)) in known:
+            domain = variables.domain(at)
             # The truth may lie outside of the model's bounds.
             encode = domain.encode if domain.is_discrete else as_float
-            found[name] = encode(truth[name], name)
+            found[name] = encode(known[at], name)
     return found
 
 

@@ -86,7 +86,7 @@ class Counted(Potential):
         """By the distribution of the count, from one slot to the next."""
         if np.isneginf(self.log_table).any():
             return None
-        table, factors = self.log_table[row], np.arange(len(row))
+        table = self.log_table[row]
         gradients: dict[int, FloatArray] = {}
         share = [np.asarray(slots[slot]) for slot in self.counted]
         true = [p @ np.asarray(t, float) for p, t in zip(share, self.truth, strict=True)]
@@ -111,7 +111,6 @@ class Counted(Potential):
             truth = np.asarray(self.truth[place])
             gradients[self.counted[place]] = np.where(truth, one[:, None], none[:, None])
             after = after * (1 - true[place])[:, None] + up * true[place][:, None]
-        assert len(factors) == len(value)
         return ExpectedLogValue(value, [gradients[slot] for slot in range(len(self.states))])
 
     def reduce(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Names, Variables, merge_groups
 from hylift.graph.domains import categorical
@@ -36,11 +38,11 @@ def count_chains(graph: FactorGraph, *, maximise: bool) -> Rewritten | None:
             found.append(group)
             continue
         first = graph.num_variables + len(sizes)
-        groups, own = _chain(group, group.potential, first)
-        entries += sum(part.potential.flat.size for part in groups)
+        parts, own = _chain(group, group.potential, first)
+        entries += sum(part.potential.flat.size for part in parts)
         if entries > MAX_ENTRIES:
             return None
-        found += groups
+        found += parts
         sizes += [size for size in own for _ in range(len(group))]
         longest = max(longest, len(own))
     if not sizes:
@@ -76,10 +78,8 @@ def _chain(
         counts = np.minimum(np.arange(num_before)[:, None] + holds, size - 1)
         step = np.where(counts[..., None] == np.arange(size), 0.0, -np.inf)
         here, there = first + place * len(group) + ids, first + (place - 1) * len(group) + ids
-        scope = [group.scope[:, slot], here]
-        if place:
-            scope.insert(0, there)
-        groups.append(_hard(step if place else step[0], np.stack(scope, axis=1), group.label))
+        of = [*([there] if place else []), group.scope[:, slot], here]
+        groups.append(_hard(step if place else step[0], np.stack(of, axis=1), group.label))
         sizes.append(size)
     scope = np.stack([here, *(group.scope[:, slot] for slot in potential.others)], axis=1)
     last = replace(group, potential=Table(table[:, : sizes[-1]]), scope=scope.astype(np.int32))
@@ -92,6 +92,6 @@ def _num_counts(table: FloatArray) -> int:
     return 1 + int(np.max(np.flatnonzero(differs) + 1, initial=0))
 
 
-def _hard(step: FloatArray, scope: np.ndarray, label: str) -> FactorGroup:
+def _hard(step: FloatArray, scope: NDArray[Any], label: str) -> FactorGroup:
     row = np.zeros(len(scope), dtype=np.int32)
     return FactorGroup(Table(step[None]), scope.astype(np.int32), row, label=label)

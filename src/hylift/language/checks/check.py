@@ -11,6 +11,7 @@ from difflib import get_close_matches
 
 from hylift.errors import ModelError, UnsupportedError, did_you_mean
 from hylift.graph.domains import boolean
+from hylift.language.checks.meant import exactly_one, unweighted
 from hylift.language.checks.rules import rule_problems
 from hylift.language.report import Problem, error, warning
 from hylift.language.syntax import (
@@ -67,6 +68,9 @@ def problems(model: Model, closed: frozenset[str] = frozenset()) -> list[Problem
         wrong = rule_problems(model, rule, listed)
         found += [_attributed(problem, rule, number) for problem in wrong]
     if not any(problem.severity == "error" for problem in found):
+        found += exactly_one(model)
+        for number, rule in enumerate(model.rules, start=1):
+            found += [_attributed(problem, rule, number) for problem in unweighted(model, rule)]
         from hylift.language.checks.normalisable import unheld_reals
 
         found += unheld_reals(model, closed)

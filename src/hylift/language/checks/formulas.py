@@ -107,7 +107,7 @@ def _truth_problems(model: Model, rule: Rule, expr: Expr, user: str) -> Iterator
     """The problem that `user` needs a truth value, but this is a number."""
     if is_truth(model, expr):
         return
-    kind, advice = "a number", _bracketing(expr, user)
+    kind, advice = "a number", _bracketing(model, expr, user)
     if isinstance(expr, Atom):
         kind = "real"
         advice = ": compare it with a number, and multiply by that comparison"
@@ -119,14 +119,16 @@ def _truth_problems(model: Model, rule: Rule, expr: Expr, user: str) -> Iterator
     yield error(f"'{shown(expr)}' is {kind}, but {user} needs a truth value{advice}", expr)
 
 
-def _bracketing(expr: Expr, user: str) -> str:
+def _bracketing(model: Model, expr: Expr, user: str) -> str:
     """The advice where brackets were probably forgotten: before a product, or around a count."""
     word = user.strip("'")
     if isinstance(expr, Quantified) and expr.quantifier == "COUNT":
         counting, body = f"COUNT {', '.join(expr.variables)}:", shown(expr.body)
         meant = f"!(({counting} {body}) >= 2)" if word == "!" else f"{counting} ({body} {word} …)"
         return f": put brackets around what it joins, as in '{meant}'"
-    if word in ("^", "v") and isinstance(expr, Operation) and expr.op == "*":
+    if word not in ("^", "v") or not isinstance(expr, Operation) or expr.op != "*":
+        return ""
+    if is_truth(model, expr.operands[0]):
         meant = f"(… {word} {shown(expr.operands[0])}) * {shown(expr.operands[-1])}"
         return f": put brackets before the product, as in '{meant}'"
     return ""
