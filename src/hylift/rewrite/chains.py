@@ -78,7 +78,7 @@ def _chain(
         counts = np.minimum(np.arange(num_before)[:, None] + holds, size - 1)
         step = np.where(counts[..., None] == np.arange(size), 0.0, -np.inf)
         here, there = first + place * len(group) + ids, first + (place - 1) * len(group) + ids
-        of = [*([there] if place else []), group.scope[:, slot], here]
+        of: list[NDArray[Any]] = [*([there] if place else []), group.scope[:, slot], here]
         groups.append(_hard(step if place else step[0], np.stack(of, axis=1), group.label))
         sizes.append(size)
     scope = np.stack([here, *(group.scope[:, slot] for slot in potential.others)], axis=1)
