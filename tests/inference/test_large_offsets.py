@@ -125,3 +125,20 @@ def test_weights_that_cancel_leave_nothing_exact(method: Method, weight: float) 
     assert log_z.kind == "estimate"
     assert abs(log_z.value - np.log(3.0)) <= log_z.error
     assert found.trust.verdict != "certified"
+
+
+@pytest.mark.parametrize(
+    "method", [hl.Exact(), hl.BVI(2), hl.Gibbs(), hl.SMC()], ids=lambda method: method.name
+)
+def test_an_offset_of_all_reals_changes_no_expected_count(method: Method) -> None:
+    near, far = (hl.infer(walk(at), method, check=False, seed=3) for at in (0.0, 1.7e9))
+
+    expected, found = (p.expected_counts()["expected"].to_numpy() for p in (near, far))
+
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_draws_of_exact_answers_are_where_the_reals_are() -> None:
+    near, far = (hl.infer(readings(at), hl.Exact()) for at in (0.0, 1.7e9))
+
+    np.testing.assert_allclose(far.joint("x").mean - 1.7e9, near.joint("x").mean, atol=0.1)

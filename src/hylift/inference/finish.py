@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph import Evidence, FactorGraph, FactorGroup, Variables
+from hylift.graph import Evidence, FactorGraph, Variables
 from hylift.inference.control import Control
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
@@ -80,12 +80,6 @@ def finish(
         assignment = answer.find(
             answer.mixture, control.remaining_seconds(), control.not_interrupted
         )
-    expect, of_ground = None, answer.expect
-    if of_ground is not None:
-
-        def expect(sets: Sequence[Sequence[FactorGroup]]) -> NDArray[np.float64]:
-            return of_ground([prepared.moved(groups) for groups in sets])
-
     draw, draw_ground = None, answer.draw
     if draw_ground is not None:
 
@@ -113,7 +107,7 @@ def finish(
         marginals,
         assignment,
         answer.mixture,
-        GraphTarget(prepared, answer.find, expect, draw),
+        GraphTarget(prepared, answer.find, answer.expect, draw),
         answer.draws,
     )
 
@@ -150,6 +144,10 @@ class GraphTarget(Target):
     @property
     def evidence(self) -> Evidence:
         return self.prepared.source.evidence
+
+    @property
+    def origin(self) -> NDArray[np.float64] | None:
+        return self.prepared.origin
 
     def energy(self, values: NDArray[np.float64]) -> float:
         return self.prepared.energy(values)

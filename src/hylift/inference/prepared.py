@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph import Conditioned, FactorGraph, FactorGroup
+from hylift.graph import Conditioned, FactorGraph
 from hylift.lifting import Lifting, lift
 from hylift.posterior import Assignment, Marginals, with_observed
 from hylift.posterior.answers import Kind, is_exact
 from hylift.posterior.distributions import BatchedDistribution
 from hylift.proper.check import check_proper
-from hylift.rewrite.centred import centred, is_quadratic, shifted
+from hylift.rewrite.centred import centred
 from hylift.rewrite.kinds import in_standard_form, with_tables
 from hylift.rewrite.merge import merge_factors
 from hylift.rewrite.parts import parts_of
@@ -150,14 +150,6 @@ class Prepared:
         """-log ψ of values (variable of `source`,)."""
         origin = np.zeros(1) if self.origin is None else self.origin[self.hidden]
         return -self.ground.log_density(values[self.hidden] - origin)
-
-    def moved(self, groups: Sequence[FactorGroup]) -> Sequence[FactorGroup]:
-        """Factors of the hidden variables as factors of those of `ground`."""
-        if self.origin is None:
-            return groups
-        closed = [group for group in groups if is_quadratic(group)]
-        others = [group for group in groups if not is_quadratic(group)]
-        return [*others, *shifted(closed, self.origin[self.hidden])]
 
     def marginals(
         self, found: Marginals | Sequence[tuple[NDArray[Any], BatchedDistribution]]

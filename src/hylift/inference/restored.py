@@ -129,7 +129,7 @@ class _Path:
 
     def drawn(self, draw: Draw, size: int, rng: np.random.Generator) -> FloatArray:
         """(draw, hidden variable): independent draws, from those of the last graph."""
-        last = self.rewrites[-1].back
+        last = self.rewrites[-1].back if self.rewrites else None
         if not isinstance(last, Copies):
             return self.whole.uncentred(self.values(draw(size, rng), rng))
         # Each copy of a part has draws of its own.
@@ -143,8 +143,8 @@ class _Path:
         return self.whole.uncentred(values)
 
     def groups(self, groups: Sequence[FactorGroup]) -> tuple[Sequence[FactorGroup], float]:
-        """Factors of the hidden variables as factors of the last graph, and a constant."""
-        groups, total = self.whole.moved(groups), 0.0
+        """Factors of the first graph as factors of the last one, and a constant."""
+        total = 0.0
         for one in self.rewrites:
             groups, constant = one.back.in_other(groups, one.graph.variables.num_states)
             total += constant
@@ -166,6 +166,10 @@ class RestoredTarget(Target):
     @property
     def evidence(self) -> Evidence:
         return self.path.whole.source.evidence
+
+    @property
+    def origin(self) -> FloatArray | None:
+        return self.path.whole.origin
 
     @property
     def expect(self) -> Expect | None:

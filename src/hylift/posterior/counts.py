@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from hylift.posterior.draws import Draws
 from hylift.posterior.mapped import Joint
 from hylift.posterior.mixture import NODES, Mixture
 from hylift.potentials.base import QuadraticForm, along_axis, expected_log_value
+from hylift.rewrite.centred import is_quadratic, shifted
 from hylift.rewrite.kinds import by_states, in_standard_form, with_tables
 from hylift.words import method_call, worded
 
@@ -33,7 +34,7 @@ class Statistic:
 
     rule: RuleInfo
     groups: tuple[FactorGroup, ...]
-    """Their scopes are positions among the hidden variables."""
+    """Their scopes are positions among the hidden variables; reals are less their origin."""
     constant: float
 
     def total(self, expected: float) -> float:
@@ -42,11 +43,15 @@ class Statistic:
 
 
 def statistics(
-    graph: FactorGraph, evidence: Evidence, hidden: NDArray[np.int64]
+    graph: FactorGraph,
+    evidence: Evidence,
+    hidden: NDArray[np.int64],
+    origin: NDArray[np.float64] | None = None,
 ) -> list[Statistic]:
     """The statistic of each rule of a graph, or of each group where it has no rules.
 
-    hidden: (hidden variable,): ids in the graph of what is not observed.
+    hidden: (hidden variable,): ids in the graph of what is not observed; origin: (hidden
+    variable,): what their reals are measured from, which is 0 of those in functions
     """
     rules = graph.rules or Rules.of_groups(graph.groups)
     rules = rules.conditioned(evidence, hidden)
@@ -54,8 +59,14 @@ def statistics(
     observed = Observed.of(_num_variables(rules), rules.absorbed)
     position = np.zeros(len(observed.flag), dtype=np.int32)
     position[rules.variable] = np.arange(len(hidden), dtype=np.int32)
+    at = observed.value.copy()
+    if origin is not None:
+        at[rules.variable] = origin
     variables = graph.variables.take(hidden)
-    return [_statistic(variables, rule, observed, position) for rule in rules.infos]
+    return [
+        _statistic(variables, _parts(rule, observed, position, at, origin), rule)
+        for rule in rules.infos
+    ]
 
 
 def _num_variables(rules: Rules) -> int:
@@ -66,17 +77,40 @@ def _num_variables(rules: Rules) -> int:
     return 1 + max(int(some.max(initial=-1)) for some in ids)
 
 
-def _statistic(
-    variables: Variables, rule: RuleInfo, observed: Observed, position: NDArray[np.int32]
-) -> Statistic:
-    constant, parts = 0.0, []
+def _parts(
+    rule: RuleInfo,
+    observed: Observed,
+    position: NDArray[np.int32],
+    at: NDArray[np.float64],
+    origin: NDArray[np.float64] | None,
+) -> Iterator[FactorGroup]:
+    """The factors of a rule with evidence absorbed, some without slots.
+
+    at: (variable of the rules,), the origin of hidden reals, and observed values
+    """
     for group in rule.groups:
-        for slots, factors in observed.patterns(group):
-            part = observed.reduce(group, slots, factors, position)
-            if part.arity:
-                parts.append(part)
-            else:
-                constant += part.log_sum(np.zeros(0))
+        groups: tuple[FactorGroup, ...] = (group,)
+        seen, is_early = observed, origin is not None and is_quadratic(group)
+        if is_early:  # before evidence is absorbed, as large values cancel each other
+            groups, value = shifted([group], at), observed.value.copy()
+            value[group.reals] = 0.0
+            seen = replace(observed, value=value)
+        for own in groups:
+            for slots, factors in seen.patterns(own):
+                part = seen.reduce(own, slots, factors, position)
+                if origin is None or is_early or not is_quadratic(part):
+                    yield part
+                else:
+                    yield from shifted([part], origin)
+
+
+def _statistic(variables: Variables, found: Iterable[FactorGroup], rule: RuleInfo) -> Statistic:
+    constant, parts = 0.0, []
+    for part in found:
+        if part.arity:
+            parts.append(part)
+        else:
+            constant += part.log_sum(np.zeros(0))
     alone = FactorGraph.unchecked(variables, parts, Evidence.none(), 0.0)
     closed = with_tables(in_standard_form(alone))
     groups = [
@@ -92,7 +126,7 @@ def _statistic(
 FloatArray = NDArray[np.float64]
 
 Expect = Callable[[Sequence[Sequence[FactorGroup]]], FloatArray]
-"""The expected sum of the log-values of each set of groups."""
+"""The expected sum of the log-values of each set of groups, of reals less their origin."""
 
 BLOCK = 1 << 20
 """Numbers of the largest temporary."""
@@ -107,7 +141,12 @@ def expected_counts(posterior: Posterior) -> pa.Table:
         raise UnsupportedError(
             "expected_counts() needs the model, which is not saved with a posterior: infer again"
         )
-    found = statistics(target.graph, target.evidence, np.flatnonzero(~posterior.observed))
+    hidden, origin = np.flatnonzero(~posterior.observed), target.origin
+    if origin is not None:
+        mixture = mixture and mixture.shifted(-origin[mixture.hidden])
+        draws = draws and replace(draws, values=draws.values - origin[draws.ids])
+        origin = origin[hidden]
+    found = statistics(target.graph, target.evidence, hidden, origin)
     groups = [one.groups for one in found]
     if mixture is not None:
         sums = np.array([_by_joint(mixture, each) for each in groups])

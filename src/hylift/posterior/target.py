@@ -42,6 +42,11 @@ class Target(ABC):
         """The evidence of the model."""
 
     @property
+    def origin(self) -> NDArray[np.float64] | None:
+        """(variable,): what reals were measured from in inference; None for 0."""
+        return None
+
+    @property
     def expect(self) -> Expect | None:
         """Expected log-values under the joint distribution, where the method can find them."""
         return None
@@ -74,6 +79,10 @@ class GivenTarget(Target):
     @property
     def evidence(self) -> Evidence:
         return self.whole.evidence.joined(self.given)
+
+    @property
+    def origin(self) -> NDArray[np.float64] | None:
+        return self.whole.origin
 
     def energy(self, values: NDArray[np.float64]) -> float:
         return self.whole.energy(values)
