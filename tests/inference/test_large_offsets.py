@@ -142,3 +142,35 @@ def test_draws_of_exact_answers_are_where_the_reals_are() -> None:
     near, far = (hl.infer(readings(at), hl.Exact()) for at in (0.0, 1.7e9))
 
     np.testing.assert_allclose(far.joint("x").mean - 1.7e9, near.joint("x").mean, atol=0.1)
+
+
+def clocks(now: float) -> hl.FactorGraph:
+    """Reals of very different sizes in one rule: a moment, and how far clocks are off."""
+    model = hl.parse(f"""
+        Off(clock)
+        drift(clock): real
+        at: real
+        stamp(clock): real
+        -2 Off(x)
+        normal(drift(x) | 0, 1 + 10000*Off(x))
+        normal(at | {now!r}, 100000000)
+        normal(stamp(x) | at + drift(x), 0.25)
+    """)
+    seen = {"a": 1.25, "b": -0.25, "c": 160.0, "d": 0.5}
+    return hl.ground(model, {"stamp": [(name, now + off) for name, off in seen.items()]})
+
+
+@pytest.mark.parametrize("now", [1.7e9, 1e12])
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_small_real_beside_a_large_one_keeps_its_digits(exact: bool, now: float) -> None:
+    near = hl.infer(clocks(0.0))
+
+    far = hl.infer(clocks(now), exact=exact)
+
+    assert far.trust.verdict != "doubtful"
+    for clock in "abcd":
+        truth, found = (p.marginal(f"Off({clock})").prob("true") for p in (near, far))
+        assert found == pytest.approx(truth, abs=0.005)
+        truth, found = (p.marginal(f"drift({clock})") for p in (near, far))
+        assert found.mean == pytest.approx(truth.mean, abs=0.05 * truth.std)
+    assert float(far.log_partition) == pytest.approx(float(near.log_partition), abs=1e-5)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from hylift.errors import UnknownNameError
+from hylift.errors import ArgumentError, UnknownNameError
 from hylift.grounding import ground
 from hylift.inference import BVI, infer
 from hylift.language import parse
@@ -135,3 +135,10 @@ def test_an_unknown_predicate_suggests_the_closest(posterior):
         posterior.table("ages")
     with pytest.raises(UnknownNameError, match=r"predicate 'age\(\*\)'. Did you mean 'age'\?"):
         posterior.table("age(*)")
+
+
+def test_a_list_of_predicates_is_refused_by_its_value() -> None:
+    graph = ground(parse("P(x)\nQ(x)\n1 P(x) ^ Q(x)"), {"x": ["a"]})
+
+    with pytest.raises(ArgumentError, match=r"a predicate is a name, .* not \['P', 'Q'\]"):
+        infer(graph).to_pandas(["P", "Q"])

@@ -16,7 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hylift.errors import ModelError, UnknownNameError, UnsupportedError, did_you_mean
+from hylift.errors import (
+    ArgumentError,
+    ModelError,
+    UnknownNameError,
+    UnsupportedError,
+    did_you_mean,
+)
 from hylift.graph.name_blocks import (
     MAX_SUGGESTIONS,
     NO_VARIABLE,
@@ -153,6 +159,8 @@ class Names:
 
     def predicate(self, name: str) -> tuple[NDArray[np.int64], Atoms]:
         """The ids of all atoms of a predicate, and their names; an error if it has none."""
+        if not isinstance(name, str):
+            raise ArgumentError(f"a predicate is a name, such as 'temperature', not {name!r}")
         for block, offset in zip(self.blocks, self.offsets, strict=False):
             if isinstance(block, Atoms) and block.predicate == name:
                 if not len(block):

@@ -17,10 +17,10 @@ from hylift.posterior.distributions import RealDistribution
 from hylift.rewrite.centred import (
     Beliefs,
     Lost,
+    far_origin,
     fixed_reals,
     lost_digits,
     lost_in_tables,
-    typical_origin,
 )
 from hylift.rewrite.parts import parts_of
 
@@ -47,9 +47,8 @@ def solve_centred(solve: Callable[[Prepared], Posterior], prepared: Prepared) ->
     lost = lost_digits(prepared.source, nowhere)
     if lost.total <= FEW_DIGITS or fixed_reals(prepared.ground).all():
         return _with_errors(solve(prepared), lost)
-    part = _parts(prepared)
-    origin, best = nowhere.copy(), None
-    origin[prepared.hidden] = typical_origin(prepared.ground)
+    part, best = _parts(prepared), None
+    origin = far_origin(prepared.ground, prepared.hidden, prepared.source)
     for _ in range(MOST_ORIGINS):
         try:
             found = solve(prepared.centred(origin, lost_digits(prepared.source, origin).total))
@@ -77,7 +76,7 @@ def near_origin(prepared: Prepared) -> Prepared:
     lost = lost_digits(prepared.source, origin).total
     if lost <= ENOUGH_DIGITS:
         return prepared
-    origin[prepared.hidden] = typical_origin(prepared.ground)
+    origin = far_origin(prepared.ground, prepared.hidden, prepared.source)
     fewer = lost_digits(prepared.source, origin).total
     return prepared.centred(origin, fewer) if 10 * fewer < lost else prepared
 

@@ -52,7 +52,7 @@ def rounding_note(error: float, marginal_error: float) -> str:
     note = (
         f"Rounding may change log Z, and bounds on it, by about {error:.1e}, and log-odds by "
         f"{marginal_error:.1e}: the model's numbers differ too much in size. Smaller "
-        "weights, and reals less what they have in common, would help."
+        "weights would help, or a typical value subtracted from columns of large numbers."
     )
     return note if marginal_error <= DOUBTFUL_ODDS else doubt(note)
 

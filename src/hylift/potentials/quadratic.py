@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hylift.errors import ModelError
+from hylift.numerics.kernels.expansion import expand
 from hylift.potentials.base import (
     REAL,
     FloatArray,
@@ -242,17 +243,19 @@ class ConditionalQuadratic(ByState):
         values: (factor, observed), or (factor, states…, observed)
         """
         hidden = [i for i in range(self.num_reals) if i not in observed]
-        v = values
-        if values.ndim == 2:
-            v = values.reshape((len(row),) + (1,) * self.num_discrete + (len(observed),))
-        A, b = self.A[row], self.b[row]
-        Av = (A[..., observed] * v[..., None, :]).sum(axis=-1)
-        new_row = np.arange(len(row), dtype=np.int32)
-        c = self.c[row] + ((b[..., observed] + Av[..., observed]) * v).sum(axis=-1)
+        num_factors, sizes, form = len(row), self.c.shape[1:], self.quadratic()
+        points = values.reshape(num_factors, -1 if num_factors else 1, len(observed))
+        x = np.zeros((*points.shape[:2], self.num_reals))
+        x[..., observed] = points
+        slope = np.empty((num_factors, *form.b.shape[1:]))
+        value = np.empty(slope.shape[:2])
+        expand(*form, row, x, slope, value)
+        new_row, c = np.arange(num_factors, dtype=np.int32), value.reshape(num_factors, *sizes)
         if not hidden:
             return Table(c), new_row
-        inner = A[..., hidden, :][..., hidden]
-        return ConditionalQuadratic(inner, (b + 2 * Av)[..., hidden], c), new_row
+        inner = self.A[..., hidden, :][..., hidden][row]
+        b = slope[..., hidden].reshape(num_factors, *sizes, len(hidden))
+        return ConditionalQuadratic(inner, b, c), new_row
 
     def quadratic(self) -> QuadraticForm:
         shape, reals = (self.num_rows, math.prod(self.c.shape[1:])), self.num_reals

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hylift.graph.condition import Conditioned, measurements
@@ -17,13 +18,17 @@ from hylift.graph.evidence import Evidence
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup, merge_groups
 from hylift.numerics.kernels import expansion as kernels
-from hylift.numerics.sparse import connected
+from hylift.numerics.sparse import SymmetricFactors, connected, sum_of_blocks
 from hylift.potentials.about import about_points
 from hylift.potentials.base import FloatArray, QuadraticForm
 from hylift.potentials.quadratic import ConditionalQuadratic, as_quadratic
 from hylift.potentials.table import Table
 
 EPS = float(np.finfo(np.float64).eps)
+FEW_LOST, DIGITS = 1e-9, 28
+"""Rounding error that is not worth an origin for each real, and binary digits of such origins."""
+LARGEST_FACTORISED = 50_000
+"""Variables of a graph up to which means of all reals are solved for together."""
 OF_MEANS = 1e-3
 """Share of a rounding error that counts where there are only reals: a mean may be off by as many
 deviations, which matters less than log-odds."""
@@ -187,6 +192,45 @@ def typical_origin(graph: FactorGraph) -> FloatArray:
     typical = np.zeros(int(component.max()) + 1)
     typical[of[order[start]]] = mean[order[start + count // 2]]
     return np.asarray(np.where(fixed_reals(graph), 0.0, typical[component]))
+
+
+def likely_means(graph: FactorGraph) -> FloatArray | None:
+    """(variable,): means of reals if each factor is in the state where it is most precise, to some
+    digits, so that look-alikes have the same; None if there are none. graph: hidden"""
+    blocks, linear = [], np.zeros(graph.num_variables)
+    for group in filter(is_quadratic, graph.groups):
+        form, row = group.potential.quadratic(), group.row
+        assert form is not None
+        precision = np.where(np.isfinite(form.c), -np.trace(form.A, axis1=2, axis2=3), -np.inf)
+        at, times = (row, np.argmax(precision, axis=1)[row]), group.multiplicity
+        blocks.append((group.reals, -2.0 * form.A[at] * times[:, None, None]))
+        np.add.at(linear, group.reals, form.b[at] * times[:, None])
+    J = sum_of_blocks(blocks, graph.num_variables)
+    bare = (J.diagonal() <= 0.0).astype(float)
+    if not 0 < graph.num_variables <= LARGEST_FACTORISED:
+        return None
+    factors = SymmetricFactors.of(J + sp.diags_array(bare))
+    if factors is None:
+        return None
+    fraction, exponent = np.frexp(factors.solve(linear))
+    mean = np.ldexp(np.round(np.ldexp(fraction, DIGITS)), exponent - DIGITS)
+    return np.where(fixed_reals(graph) | ~np.isfinite(mean), 0.0, mean)
+
+
+def far_origin(graph: FactorGraph, ids: NDArray[np.int64], source: FactorGraph) -> FloatArray:
+    """(variable of the source,): an origin for its hidden reals, at which few digits are lost.
+
+    graph: of the hidden variables, which have these ids in the source
+    """
+    origin = np.zeros(source.num_variables)
+    origin[ids] = typical_origin(graph)  # which look-alikes have in common
+    lost = lost_digits(source, origin).total
+    if lost > FEW_LOST and (means := likely_means(graph)) is not None:
+        other = np.zeros(source.num_variables)
+        other[ids] = means
+        if 10.0 * lost_digits(source, other).total < lost:
+            return other
+    return origin
 
 
 def lost_digits(

@@ -317,3 +317,12 @@ def test_many_parts_are_not_doubtful_because_their_errors_add_up(
     assert found.log_partition is not None
     assert found.log_partition.error > check.UNSURE_SUM
     assert found.trust.verdict == "checked"
+
+
+def test_a_run_that_is_in_doubt_confirms_no_variable() -> None:
+    source = "x: real[0,100]\ny: real[0,100]\n30 exp(0 - 100*(x-37.123)^2 - 100*(y-12.3)^2)"
+
+    found = infer(ground(parse(source)), exact=False)
+
+    assert found.trust.verdict == "doubtful"
+    assert "checked" not in found.trust.table()["verdict"].to_pylist()

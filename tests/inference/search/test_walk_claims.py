@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import hylift as hl
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph, boolean, interval, real
 from hylift.inference import Exact, infer
@@ -226,3 +227,12 @@ def test_an_answer_that_is_claimed_to_be_the_best_is_and_a_proper_model_never_di
     assert found.solution.result in ("converged", "max_steps")
     if found.solution.result == "converged":
         assert found.map().energy == pytest.approx(exact_energy(graph), rel=1e-14, abs=1e-6)
+
+
+def test_an_assignment_that_breaks_hard_rules_is_doubtful() -> None:
+    source = "A\nB\nA v B.\nA => B.\nB => A.\n!A v !B.\n1 A"
+
+    found = hl.infer(hl.ground(hl.parse(source)), hl.MaxWalkSAT(flips=200), tasks="map")
+
+    assert found.trust.verdict == "doubtful"
+    assert "breaks" in found.trust.why

@@ -35,6 +35,7 @@ from hylift.posterior.trust import (
     MOST_MEAN,
     MOST_PROB,
     MOST_STD,
+    UNCHECKED,
     Verdict,
     relative_size,
 )
@@ -226,9 +227,11 @@ class Check:
         if weights is not None:
             is_wrong |= few_decide(weights)
         ids = np.flatnonzero(~answer.observed)
-        why = self._why_not(flat, before or flat) or _why_doubtful(answer, ids, is_wrong)
+        of_run = self._why_not(flat, before or flat)
+        why = of_run or _why_doubtful(answer, ids, is_wrong)
         verdict: Verdict = "checked" if why is None else "doubtful"
-        level = np.where(is_wrong, DOUBTFUL, CHECKED).astype(np.int8)
+        rest = CHECKED if of_run is None else UNCHECKED  # a run in doubt confirms nothing
+        level = np.where(is_wrong, DOUBTFUL, rest).astype(np.int8)
         why = why or _why_checked(answer, flat, *errors[:2])
         return Trust(answer.variables, ids, verdict, why, level, *errors)
 

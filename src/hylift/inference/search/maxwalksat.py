@@ -20,7 +20,7 @@ from hylift.inference.search.walker import Pace, Walker, scattered
 from hylift.inference.settings import check_whole, is_number
 from hylift.posterior import Posterior
 from hylift.proper.improper import ImproperDirection
-from hylift.words import counted
+from hylift.words import counted, doubt
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +90,11 @@ def _notes(walker: Walker) -> list[str]:
     broken = float(walker.walk.worth[BEST, 0])
     if broken > UNBROKEN:
         notes.append(
-            f"No assignment was found that satisfies all hard factors: the best one breaks "
-            f"{broken:g} of them. More flips or restarts may help, unless they contradict each "
-            "other."
+            doubt(
+                "No assignment was found that satisfies all hard factors: the best one breaks "
+                f"{broken:g} of them. More flips or restarts may help, unless they contradict each "
+                "other."
+            )
         )
     if walker.loose is not None:
         found = ImproperDirection.of(

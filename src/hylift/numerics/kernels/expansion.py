@@ -2,51 +2,88 @@
 
 A quadratic has A (row, joint state, real, real), b (row, joint state, real), c (row, joint state);
 points are x (factor, joint state, real), or (factor, 1, real) where all states have the same.
-All reals move by the first, then each by its difference: sums of coefficients are often 0.
+Sums are kept in two numbers each, so that terms may cancel: what is lost is a rounding of the
+result, and of the terms no more than the square of that.
 """
+
+import math
 
 import numpy as np
 from numba import njit
+
+EPS = 2.0**-52
+SPLIT, LARGEST = 2.0**27 + 1.0, 2.0**960
+
+
+@njit(cache=True)
+def _added(high, low, term):
+    """(high + low) + term, in two numbers (Knuth)."""
+    total = high + term
+    other = total - high
+    return total, low + ((high - (total - other)) + (term - other))
+
+
+@njit(cache=True)
+def _product(x, y):
+    """x · y in two numbers (Dekker); very large ones in one."""
+    found = x * y
+    if not (abs(x) < LARGEST and abs(y) < LARGEST and abs(found) < LARGEST):
+        return found, 0.0
+    of_x, of_y = SPLIT * x, SPLIT * y
+    x_high, y_high = of_x - (of_x - x), of_y - (of_y - y)
+    x_low, y_low = x - x_high, y - y_high
+    return found, ((x_high * y_high - found) + x_high * y_low + x_low * y_high) + x_low * y_low
+
+
+@njit(cache=True)
+def _expanded(A, b, c, at, slope):
+    """The value of a quadratic in one state at a point, and the sum of the sizes of its terms;
+    writes its slopes, and those of its terms, to slope (2, real)."""
+    value, rest, size = c, 0.0, abs(c)
+    for i in range(len(at)):
+        high, low, most = 0.0, 0.0, 0.0
+        for j in range(len(at)):
+            term, more = _product(A[i, j], at[j])
+            high, low = _added(high, low, term)
+            low += more
+            most += abs(term)
+        # Of the value, x_i (b_i + (A x)_i); the slope has (A x)_i twice.
+        total, below = _added(high, low, b[i])
+        term, more = _product(total, at[i])
+        value, rest = _added(value, rest, term)
+        rest += more + below * at[i]
+        size += abs(at[i]) * (most + abs(b[i]))
+        total, below = _added(2.0 * high, 2.0 * low, b[i])
+        slope[0, i], slope[1, i] = total + below, 2.0 * most + abs(b[i])
+    return value + rest, size
 
 
 @njit(cache=True)
 def expand(A, b, c, row, x, new_b, new_c):
     """Writes slopes and values at points x to new_b and new_c."""
-    size = x.shape[2]
+    slope = np.empty((2, x.shape[2]))
     for f in range(len(row)):
         r = row[f]
         for s in range(c.shape[1]):
-            at = x[f, min(s, x.shape[1] - 1)]
-            ref, value, slope = at[0], c[r, s], 0.0
-            for i in range(size):
-                slope += b[r, s, i]
-                along, apart = 0.0, 0.0
-                for j in range(size):
-                    along += A[r, s, i, j]
-                    apart += A[r, s, i, j] * (at[j] - ref)
-                new_b[f, s, i] = b[r, s, i] + 2.0 * (along * ref + apart)
-                off = at[i] - ref
-                value += b[r, s, i] * off + along * ref * (ref + 2.0 * off) + apart * off
-            new_c[f, s] = value + slope * ref
+            at, constant = x[f, min(s, x.shape[1] - 1)], c[r, s]
+            is_possible = constant > -math.inf
+            value, _ = _expanded(A[r, s], b[r, s], constant if is_possible else 0.0, at, slope)
+            new_b[f, s] = slope[0]
+            new_c[f, s] = value if is_possible else constant
 
 
 @njit(cache=True)
-def _sizes(A, b, c, r, s, x, size, f):
-    """Sizes of the terms of a factor in one state: those of its value at x, and of the others at
-    a distance (real,) from x."""
-    at = x[f, min(s, x.shape[1] - 1)]
-    ref, value, moving, slope = at[0] if len(at) else 0.0, abs(c[r, s]), 0.0, 0.0
+def _sizes(A, b, c, at, size, slope):
+    """What rounding errors of a quadratic in one state are shares of: its value at a point, and the
+    other terms at a distance size (real,) from it."""
+    value, terms = _expanded(A, b, c, at, slope)
+    value, moving = abs(value) + EPS * terms, 0.0
     for i in range(len(at)):
-        slope += b[r, s, i]
-        along, apart, bend = 0.0, 0.0, 0.0
+        bend = 0.0
         for j in range(len(at)):
-            along += A[r, s, i, j]
-            apart += abs(A[r, s, i, j] * (at[j] - ref))
-            bend += abs(A[r, s, i, j]) * size[f, j]
-        off = abs(at[i] - ref)
-        value += abs(b[r, s, i]) * off + abs(along * ref) * (abs(ref) + 2.0 * off) + apart * off
-        moving += size[f, i] * (abs(b[r, s, i]) + 2.0 * (abs(along * ref) + apart) + bend)
-    return value + abs(slope * ref), moving
+            bend += abs(A[i, j]) * size[j]
+        moving += size[i] * (abs(slope[0, i]) + EPS * slope[1, i] + bend)
+    return value, moving
 
 
 @njit(cache=True)
@@ -61,7 +98,7 @@ def lost(A, b, c, row, x, size, multiplicity, first, num_states, probs, own, by_
     """
     total = 0.0
     count = c.shape[1]
-    values, weights = np.empty(count), np.empty(count)
+    values, weights, slope = np.empty(count), np.empty(count), np.empty((2, x.shape[2]))
     for f in range(len(row)):
         r, best, most, moved = row[f], 0, 0.0, 0.0
         for s in range(count):
@@ -73,7 +110,8 @@ def lost(A, b, c, row, x, size, multiplicity, first, num_states, probs, own, by_
                 for k in range(len(num_states) - 1, -1, -1):
                     weights[s] = min(weights[s], probs[first[f, k] + rest % num_states[k]])
                     rest //= num_states[k]
-            values[s], moving = _sizes(A, b, c, r, s, x, size, f)
+            at = x[f, min(s, x.shape[1] - 1)]
+            values[s], moving = _sizes(A[r, s], b[r, s], c[r, s], at, size[f], slope)
             if len(probs):
                 total += multiplicity[f] * weights[s] * (values[s] + moving)
             most = max(most, values[s] + moving)
