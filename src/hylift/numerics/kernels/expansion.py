@@ -36,38 +36,66 @@ def _product(x, y):
 
 
 @njit(cache=True)
+def _common(at):
+    """The first of some numbers, where all others differ from it by exact numbers; else 0."""
+    for i in range(1, len(at)):
+        off = at[i] - at[0]
+        if off + at[0] != at[i] or at[i] - off != at[0]:
+            return 0.0
+    return at[0] if len(at) else 0.0
+
+
+@njit(cache=True)
 def _expanded(A, b, c, at, slope):
-    """The value of a quadratic in one state at a point, and the sum of the sizes of its terms;
-    writes its slopes, and those of its terms, to slope (2, real)."""
-    value, rest, size = c, 0.0, abs(c)
+    """The value of a quadratic in one state at a point, the size of its terms of b and c, which may
+    have been rounded each by itself, and that of its squares, which have one weight in common;
+    writes its slopes, and the sizes of their terms, to slope (3, real).
+
+    All reals move by what they have in common, then each by the rest: sums of coefficients are
+    often 0.
+    """
+    value, rest, size, squares, tilt = c, 0.0, abs(c), 0.0, 0.0
+    common, total, total_rest = _common(at), 0.0, 0.0
     for i in range(len(at)):
-        high, low, most = 0.0, 0.0, 0.0
+        along, along_rest, high, low, most = 0.0, 0.0, 0.0, 0.0, 0.0
         for j in range(len(at)):
-            term, more = _product(A[i, j], at[j])
+            along, along_rest = _added(along, along_rest, A[i, j])
+            term, more = _product(A[i, j], at[j] - common)
             high, low = _added(high, low, term)
             low += more
             most += abs(term)
+        term, more = _product(along, common)
+        high, low = _added(high, low, term)
+        low += more + along_rest * common
+        most += abs(term)
         # Of the value, x_i (b_i + (A x)_i); the slope has (A x)_i twice.
-        total, below = _added(high, low, b[i])
-        term, more = _product(total, at[i])
+        own, below = _added(high, low, b[i])
+        total, total_rest = _added(total, total_rest, own)
+        total_rest += below
+        term, more = _product(own, at[i] - common)
         value, rest = _added(value, rest, term)
-        rest += more + below * at[i]
-        size += abs(at[i]) * (most + abs(b[i]))
-        total, below = _added(2.0 * high, 2.0 * low, b[i])
-        slope[0, i], slope[1, i] = total + below, 2.0 * most + abs(b[i])
-    return value + rest, size
+        rest += more + below * (at[i] - common)
+        tilt += b[i]
+        size += abs(b[i] * (at[i] - common))
+        squares += abs(at[i]) * most
+        own, below = _added(2.0 * high, 2.0 * low, b[i])
+        slope[0, i], slope[1, i], slope[2, i] = own + below, abs(b[i]), 2.0 * most
+    term, more = _product(total, common)
+    value, rest = _added(value, rest, term)
+    value += rest + more + total_rest * common
+    return value, size + abs(tilt * common), squares
 
 
 @njit(cache=True)
 def expand(A, b, c, row, x, new_b, new_c):
     """Writes slopes and values at points x to new_b and new_c."""
-    slope = np.empty((2, x.shape[2]))
+    slope = np.empty((3, x.shape[2]))
     for f in range(len(row)):
         r = row[f]
         for s in range(c.shape[1]):
             at, constant = x[f, min(s, x.shape[1] - 1)], c[r, s]
             is_possible = constant > -math.inf
-            value, _ = _expanded(A[r, s], b[r, s], constant if is_possible else 0.0, at, slope)
+            value, _, _ = _expanded(A[r, s], b[r, s], constant if is_possible else 0.0, at, slope)
             new_b[f, s] = slope[0]
             new_c[f, s] = value if is_possible else constant
 
@@ -76,13 +104,13 @@ def expand(A, b, c, row, x, new_b, new_c):
 def _sizes(A, b, c, at, size, slope):
     """What rounding errors of a quadratic in one state are shares of: its value at a point, and the
     other terms at a distance size (real,) from it."""
-    value, terms = _expanded(A, b, c, at, slope)
-    value, moving = abs(value) + EPS * terms, 0.0
+    value, given, squares = _expanded(A, b, c, at, slope)
+    value, moving = abs(value) + given + EPS * squares, 0.0
     for i in range(len(at)):
         bend = 0.0
         for j in range(len(at)):
             bend += abs(A[i, j]) * size[j]
-        moving += size[i] * (abs(slope[0, i]) + EPS * slope[1, i] + bend)
+        moving += size[i] * (abs(slope[0, i]) + slope[1, i] + EPS * slope[2, i] + bend)
     return value, moving
 
 
@@ -98,7 +126,7 @@ def lost(A, b, c, row, x, size, multiplicity, first, num_states, probs, own, by_
     """
     total = 0.0
     count = c.shape[1]
-    values, weights, slope = np.empty(count), np.empty(count), np.empty((2, x.shape[2]))
+    values, weights, slope = np.empty(count), np.empty(count), np.empty((3, x.shape[2]))
     for f in range(len(row)):
         r, best, most, moved = row[f], 0, 0.0, 0.0
         for s in range(count):
