@@ -21,6 +21,7 @@ from hylift.rewrite.centred import (
     fixed_reals,
     lost_digits,
     lost_in_tables,
+    typical_origin,
 )
 from hylift.rewrite.parts import parts_of
 
@@ -47,8 +48,8 @@ def solve_centred(solve: Callable[[Prepared], Posterior], prepared: Prepared) ->
     lost = lost_digits(prepared.source, nowhere)
     if lost.total <= FEW_DIGITS or fixed_reals(prepared.ground).all():
         return _with_errors(solve(prepared), lost)
-    part, best = _parts(prepared), None
-    origin = far_origin(prepared.ground, prepared.hidden, prepared.source)
+    part, best, origin = _parts(prepared), None, nowhere.copy()
+    origin[prepared.hidden] = typical_origin(prepared.ground)
     for _ in range(MOST_ORIGINS):
         try:
             found = solve(prepared.centred(origin, lost_digits(prepared.source, origin).total))

@@ -47,9 +47,8 @@ def _common(at):
 
 @njit(cache=True)
 def _expanded(A, b, c, at, slope):
-    """The value of a quadratic in one state at a point, the size of its terms of b and c, which may
-    have been rounded each by itself, and that of its squares, which have one weight in common;
-    writes its slopes, and the sizes of their terms, to slope (3, real).
+    """The value of a quadratic in one state at a point, the size of its terms of b and c, and that
+    of its squares; writes its slopes, and the sizes of their terms, to slope (3, real).
 
     All reals move by what they have in common, then each by the rest: sums of coefficients are
     often 0.
@@ -87,6 +86,20 @@ def _expanded(A, b, c, at, slope):
 
 
 @njit(cache=True)
+def _has_one_weight(A):
+    """True if all entries that are not 0 have the same size."""
+    most = 0.0
+    for i in range(len(A)):
+        for j in range(len(A)):
+            most = max(most, abs(A[i, j]))
+    for i in range(len(A)):
+        for j in range(len(A)):
+            if A[i, j] != 0.0 and abs(A[i, j]) != most:
+                return False
+    return True
+
+
+@njit(cache=True)
 def expand(A, b, c, row, x, new_b, new_c):
     """Writes slopes and values at points x to new_b and new_c."""
     slope = np.empty((3, x.shape[2]))
@@ -105,12 +118,15 @@ def _sizes(A, b, c, at, size, slope):
     """What rounding errors of a quadratic in one state are shares of: its value at a point, and the
     other terms at a distance size (real,) from it."""
     value, given, squares = _expanded(A, b, c, at, slope)
-    value, moving = abs(value) + given + EPS * squares, 0.0
+    # Coefficients have been rounded each by itself, but for squares of one weight, such as those of
+    # x - y - z: there all have the same error.
+    share = EPS if _has_one_weight(A) else 1.0
+    value, moving = abs(value) + given + share * squares, 0.0
     for i in range(len(at)):
         bend = 0.0
         for j in range(len(at)):
             bend += abs(A[i, j]) * size[j]
-        moving += size[i] * (abs(slope[0, i]) + slope[1, i] + EPS * slope[2, i] + bend)
+        moving += size[i] * (abs(slope[0, i]) + slope[1, i] + share * slope[2, i] + bend)
     return value, moving
 
 
