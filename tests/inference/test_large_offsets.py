@@ -174,3 +174,22 @@ def test_a_small_real_beside_a_large_one_keeps_its_digits(exact: bool, now: floa
         truth, found = (p.marginal(f"drift({clock})") for p in (near, far))
         assert found.mean == pytest.approx(truth.mean, abs=0.05 * truth.std)
     assert float(far.log_partition) == pytest.approx(float(near.log_partition), abs=1e-5)
+
+
+@pytest.mark.parametrize("method", [None, hl.Exact()])
+def test_best_assignments_that_have_lost_their_digits_are_not_exact(method: Method | None) -> None:
+    """Reals with bounds keep the origin 0."""
+    model = hl.parse("""
+        x: real[1699999950.0, 1700000050.0]
+        y: real
+        B
+        normal(x | 1700000000.0 + 2*B, 1)
+        normal(y | x + B, 1)
+        0.5 B
+    """)
+
+    posterior = hl.infer(hl.ground(model, {"y": 1.7e9 + 4}), method, tasks="map")
+
+    assert posterior.map().kind == "estimate"
+    assert posterior.map().gap > 1
+    assert posterior.trust.verdict != "certified"

@@ -52,7 +52,7 @@ def solve_centred(solve: Callable[[Prepared], Posterior], prepared: Prepared) ->
     origin[prepared.hidden] = typical_origin(prepared.ground)
     for _ in range(MOST_ORIGINS):
         try:
-            found = solve(prepared.centred(origin, lost_digits(prepared.source, origin).total))
+            found = solve(prepared.centred(origin))
         except IntractableError:  # a common origin keeps symmetries that others do not
             if best is None:
                 raise
@@ -73,13 +73,12 @@ def solve_centred(solve: Callable[[Prepared], Posterior], prepared: Prepared) ->
 def near_origin(prepared: Prepared) -> Prepared:
     """The same graph, with reals measured from typical means of factors where digits would be lost
     otherwise."""
-    origin = np.zeros(prepared.source.num_variables)
-    lost = lost_digits(prepared.source, origin).total
+    lost = prepared.lost
     if lost <= ENOUGH_DIGITS:
         return prepared
     origin = far_origin(prepared.ground, prepared.hidden, prepared.source)
-    fewer = lost_digits(prepared.source, origin).total
-    return prepared.centred(origin, fewer) if 10 * fewer < lost else prepared
+    moved = prepared.centred(origin)
+    return moved if 10 * moved.lost < lost else prepared
 
 
 def with_rounding(posterior: Posterior, prepared: Prepared) -> Posterior:

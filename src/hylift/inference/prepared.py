@@ -16,7 +16,7 @@ from hylift.posterior import Assignment, Marginals, with_observed
 from hylift.posterior.answers import Kind, is_exact
 from hylift.posterior.distributions import BatchedDistribution
 from hylift.proper.check import check_proper
-from hylift.rewrite.centred import centred
+from hylift.rewrite.centred import centred, lost_digits
 from hylift.rewrite.kinds import in_standard_form, with_tables
 from hylift.rewrite.merge import merge_factors
 from hylift.rewrite.parts import parts_of
@@ -46,8 +46,6 @@ class Prepared:
     """The graph before these rewrites, where there are any."""
     origin: NDArray[np.float64] | None = None
     """(variable of `source`,): what the reals of `ground` are measured from; None for 0."""
-    lost: float = 0.0
-    """Rounding error of log-densities that this has left, at most."""
 
     @classmethod
     def of(cls, graph: FactorGraph) -> Prepared:
@@ -66,10 +64,16 @@ class Prepared:
         last = rewrites[-1].graph if rewrites else self.ground
         return replace(Prepared.of(last), rewrites=rewrites, whole=self)
 
-    def centred(self, origin: NDArray[np.float64], lost: float) -> Prepared:
+    def centred(self, origin: NDArray[np.float64]) -> Prepared:
         """The same with hidden reals measured from an origin (variable of `source`,)."""
         ground = with_tables(centred(self.source, origin))
-        return Prepared(self.conditioned, ground, origin=origin, lost=lost)
+        return Prepared(self.conditioned, ground, origin=origin)
+
+    @functools.cached_property
+    def lost(self) -> float:
+        """Rounding error of log-densities, at most."""
+        nowhere = np.zeros(self.source.num_variables)
+        return lost_digits(self.source, nowhere if self.origin is None else self.origin).total
 
     @property
     def keeps_maximum(self) -> bool:
