@@ -162,7 +162,7 @@ def neighbours(terms: LocalTerms, blocks: RealBlocks) -> Members:
         is_group = np.bincount(owner) > 1
         keep, number = is_group[owner], np.cumsum(is_group) - 1
         group, some = number[owner[keep]], variable[keep]
-        near = np.zeros(np.count_nonzero(is_group))
+        near: NDArray[Any] = np.zeros(np.count_nonzero(is_group))
         if not len(near) or _work(terms, group, some, near).sum() > most:
             continue
         near = np.bincount(_near(terms, group, some)[0], minlength=len(near))
