@@ -458,7 +458,8 @@ def test_files_that_cannot_be_used_are_refused(
 def test_paths_that_are_no_files_are_refused(path: str, expected: str, as_table: bool) -> None:
     evidence = {"In": path} if as_table else path
 
-    assert message(evidence) == f"{path}: {expected}"
+    shown = path.replace("\0", r"\x00")
+    assert message(evidence) == f"{shown}: {expected}"
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.db", "x.sqlite", "x.parquet"])
