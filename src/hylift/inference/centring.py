@@ -28,7 +28,7 @@ from hylift.rewrite.parts import parts_of
 FEW_DIGITS = 1e-10
 """Rounding errors that are not worth another origin."""
 
-ENOUGH_DIGITS = 1e-9
+ENOUGH_DIGITS = 1e-3
 """The same for approximations."""
 
 WORTH_A_NOTE = 1e-4

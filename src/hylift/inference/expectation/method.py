@@ -28,7 +28,7 @@ from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared, View
 from hylift.numerics.segments import argmaxima
 from hylift.posterior import LogPartition, Posterior, Result
-from hylift.words import counted, doubt
+from hylift.words import Wording, counted, doubt
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,8 @@ def _check_ground(prepared: Prepared) -> None:
             shown = ", ".join(f"'{names[int(at)]}'" for at in group.scope[0, :3])
             raise UnsupportedError(
                 f"EP takes tables of discrete variables, and {shown}, … ({group.arity} variables) "
-                "have too many joint states: use Exact(), BP() or Gibbs()"
+                "have too many joint states",
+                Wording("use Exact(), BP() or Gibbs()", "use --method exact, bp or gibbs"),
             )
     has_reals = (graph.variables.num_states == 0).any()
     if has_reals and (graph.variables.multiplicity != 1).any():

@@ -22,6 +22,7 @@ from hylift.potentials.base import (
     expected_log_value,
 )
 from hylift.potentials.counted import Counted
+from hylift.words import Wording
 
 MAX_GRID = 1 << 24
 """Most points of the grid of one factor."""
@@ -123,7 +124,8 @@ def _by_quadrature(
     if math.prod(sizes) > MAX_GRID:
         raise UnsupportedError(
             f"a factor of {len(sizes)} variables is a grid of more than {MAX_GRID:,} points, as "
-            "one with impossible states has no closed form: use Exact(), BP() or Gibbs()"
+            "one with impossible states has no closed form",
+            Wording("use Exact(), BP() or Gibbs()", "use --method exact, bp or gibbs"),
         )
     slots = [
         _SlotNodes.of(problem, entries, column, size)
