@@ -145,6 +145,7 @@ def test_a_step_that_is_cut_short_changes_nothing() -> None:
     assert all(np.array_equal(before[name], after[name]) for name in before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_small_blocks")
 def test_ctrl_c_within_a_step_returns_the_answer_of_the_step_before(
     monkeypatch: pytest.MonkeyPatch,
@@ -160,6 +161,7 @@ def test_ctrl_c_within_a_step_returns_the_answer_of_the_step_before(
     assert found.marginals()["probs"].to_pylist() == stopped.marginals()["probs"].to_pylist()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_small_blocks")
 def test_a_run_that_was_cut_within_a_step_goes_on_from_the_step_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

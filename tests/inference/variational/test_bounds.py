@@ -75,6 +75,7 @@ def check_bounds(graph: FactorGraph, num_components: int) -> None:
             assert functions or leaks or is_said(posterior, NOT_FEASIBLE)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(HYBRID, st.integers(1, 3))
 def test_bounds_never_exceed_log_z(graph: FactorGraph, num_components: int) -> None:
