@@ -116,7 +116,7 @@ class Counted(Potential):
     def reduce(
         self, row: IntArray, slots: tuple[int, ...], values: FloatArray
     ) -> tuple[Potential, IntArray]:
-        """What is known shifts the count."""
+        """The counted potential of the other slots: known ones shift its counts."""
         known = values.astype(np.int64)
         truth = dict(zip(self.counted, map(np.asarray, self.truth), strict=True))
         shift = np.zeros(len(row), dtype=np.int64)

@@ -38,7 +38,7 @@ PROBABILITY = ("probability", "prob", "p", "value")
 """Names of the column of probabilities; otherwise it is the last one."""
 
 TOLERANCE = 1e-6
-"""How far from 1 the probabilities of a distribution may sum, before they are scaled to 1."""
+"""Distance from 1 of a sum of probabilities that are then scaled to 1."""
 
 MAX_ENTRIES = 1 << 24
 """Most entries of a table."""

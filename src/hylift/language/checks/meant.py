@@ -29,7 +29,7 @@ from hylift.language.text.formatter import shown
 from hylift.language.walk import is_truth, nodes
 
 LOG_DENSITIES = (Normal, Density, Gaussian, Categorical, Apply, Call, Comparison, Power)
-"""What is a log-density by itself, so that it needs no weight."""
+"""Expressions that are log-densities by themselves and need no weight."""
 
 
 def unweighted(model: Model, rule: Rule) -> Iterator[Problem]:

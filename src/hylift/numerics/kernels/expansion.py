@@ -115,8 +115,8 @@ def expand(A, b, c, row, x, new_b, new_c):
 
 @njit(cache=True)
 def _sizes(A, b, c, at, size, slope):
-    """What rounding errors of a quadratic in one state are shares of: its value at a point, and the
-    other terms at a distance size (real,) from it."""
+    """Sizes to which rounding errors of a quadratic in one state are proportional: of its value at
+    a point, and of the other terms at a distance size (real,) from it."""
     value, given, squares = _expanded(A, b, c, at, slope)
     # Coefficients have been rounded each by itself, but for squares of one weight, such as those of
     # x - y - z: there all have the same error.
