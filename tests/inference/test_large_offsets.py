@@ -8,6 +8,7 @@ import pytest
 import hylift as hl
 from hylift.inference.method import Method
 from hylift.posterior import Categorical
+from hylift.rewrite.centred import Beliefs, lost_digits
 
 METHODS = (
     hl.Exact(), hl.EP(), hl.SMC(), hl.Gibbs(), hl.BVI(3), hl.NPVI(2), hl.MeanField(),
@@ -200,3 +201,15 @@ def test_best_assignments_that_have_lost_their_digits_are_not_exact(method: Meth
     assert posterior.map().kind == "estimate"
     assert posterior.map().gap > 1
     assert posterior.trust.verdict != "certified"
+
+
+@pytest.mark.parametrize("rule", ["normal(x | B, 1e-6)", "0.1 B * (x > 0; slope=2)"])
+def test_rounding_counts_for_states_however_they_meet_reals(rule: str) -> None:
+    graph = hl.ground(hl.parse(f"x: real\nB\nnormal(x | 0, 1e-6)\n1 B\n{rule}"))
+    size = np.array([0.0 if states else 1e3 for states in graph.variables.num_states])
+    first = np.concatenate([[0], np.cumsum(graph.variables.num_states)[:-1]])
+    beliefs = Beliefs(np.full(2, 0.5), first, size)
+
+    lost = lost_digits(graph, np.zeros(2), beliefs, np.zeros(2, dtype=np.int32))
+
+    assert lost.marginal > 1e-6

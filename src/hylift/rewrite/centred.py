@@ -246,7 +246,7 @@ def lost_digits(
     cancel it. Terms without reals change no odds where one state is certain.
     part: (variable,), the connected part of a hidden one, and -1 of others; by default all are one
     """
-    return _lost(_quadratics(graph, origin), beliefs, part)
+    return _lost(_quadratics(graph, origin), graph.variables.num_states > 0, beliefs, part)
 
 
 def lost_in_tables(
@@ -256,17 +256,24 @@ def lost_in_tables(
     digits where they cancel."""
     at = np.zeros(graph.num_variables)
     tables = (group for group in graph.groups if isinstance(group.potential, Table))
-    return _lost(((group, at, ids) for group in tables), beliefs, part)
+    every = np.ones(len(part), dtype=bool)
+    return _lost(((group, at, ids) for group in tables), every, beliefs, part)
 
 
 def _lost(
     groups: Iterable[tuple[FactorGroup, FloatArray, NDArray[np.int64]]],
+    is_discrete: NDArray[np.bool_],
     beliefs: Beliefs | None,
     part: NDArray[np.int32] | None,
 ) -> Lost:
-    """Of factors, with the points at which they are expanded, and the ids of their variables."""
+    """Of factors, with the points at which they are expanded, and the ids of their variables.
+
+    is_discrete: (variable,), by these ids
+    """
     total, by_part = 0.0, np.zeros(1 if part is None else int(part.max(initial=0)) + 1)
-    has_states = np.zeros(len(by_part), dtype=bool)
+    has_states = np.full(len(by_part), part is None and bool(is_discrete.any()))
+    if part is not None:
+        has_states[part[is_discrete & (part >= 0)]] = True
     probs = np.zeros(0) if beliefs is None else beliefs.probs
     for group, at, ids in groups:
         (form, about), reals = about_points(group.potential), group.reals
@@ -276,8 +283,6 @@ def _lost(
         size, own = np.zeros(reals.shape), np.zeros(len(group), dtype=np.int32)
         if part is not None:
             own = part[ids[group.scope]].max(axis=1)
-        if len(sizes):
-            has_states[own[own >= 0]] = True
         if beliefs is not None:
             first = beliefs.first[ids[group.scope[:, : len(sizes)]]]
             size = beliefs.size[ids[reals]]
