@@ -176,7 +176,7 @@ class Observed:
             potential, row = potential.reduce(row, slots, self.value[scope[:, list(slots)]])
             scope = scope[:, [slot for slot in range(group.arity) if slot not in slots]]
         scope = new_id[scope]
-        return FactorGroup.unchecked(potential, scope, row, some.multiplicity, some.label)
+        return some.changed(potential=potential, scope=scope, row=row)
 
     def hidden_variables(self, variables: Variables) -> Variables:
         return variables if self.new_id is None else variables.take(self.hidden)

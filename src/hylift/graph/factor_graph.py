@@ -99,6 +99,27 @@ class FactorGraph:
         object.__setattr__(graph, "rules", rules)
         return graph
 
+    def with_groups(
+        self, groups: Iterable[FactorGroup], log_constant: float | None = None
+    ) -> FactorGraph:
+        """The graph with other factors, and another constant where one is given, without checks."""
+        constant = self.log_constant if log_constant is None else log_constant
+        return FactorGraph.unchecked(self.variables, groups, self.evidence, constant, self.rules)
+
+    def of_some(
+        self, is_kept: NDArray[np.bool_], groups: Iterable[FactorGroup], log_constant: float
+    ) -> FactorGraph:
+        """The graph of some variables (variable,), among them all observed ones, with factors whose
+        scopes are in this graph."""
+        new_id = np.cumsum(is_kept, dtype=np.int32) - np.int32(1)
+        evidence = self.evidence
+        return FactorGraph.unchecked(
+            self.variables.take(np.flatnonzero(is_kept)),
+            [group.changed(scope=new_id[group.scope]) for group in groups],
+            Evidence(new_id[evidence.variable], evidence.value, evidence.var),
+            log_constant,
+        )
+
     @property
     def num_variables(self) -> int:
         return len(self.variables)
@@ -146,12 +167,9 @@ class FactorGraph:
         if not isinstance(observed, Evidence):
             observed = Evidence.from_mapping(self.variables, observed)
         observed.check(self.variables)
+        evidence = self.evidence.joined(observed)
         return FactorGraph.unchecked(
-            self.variables,
-            self.groups,
-            self.evidence.joined(observed),
-            self.log_constant,
-            self.rules,
+            self.variables, self.groups, evidence, self.log_constant, self.rules
         )
 
     def condition(self) -> FactorGraph:

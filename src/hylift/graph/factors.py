@@ -106,11 +106,23 @@ class FactorGroup:
 
     def take(self, factors: NDArray[Any]) -> FactorGroup:
         """Some of the factors, with the same potential."""
+        some = self.scope[factors], self.row[factors], self.multiplicity[factors]
+        return FactorGroup.unchecked(self.potential, *some, self.label)
+
+    def changed(
+        self,
+        *,
+        potential: Potential | None = None,
+        scope: NDArray[Any] | None = None,
+        row: NDArray[Any] | None = None,
+        multiplicity: NDArray[np.float64] | None = None,
+    ) -> FactorGroup:
+        """The group with other parts that are known to fit, without checks."""
         return FactorGroup.unchecked(
-            self.potential,
-            self.scope[factors],
-            self.row[factors],
-            self.multiplicity[factors],
+            self.potential if potential is None else potential,
+            self.scope if scope is None else scope,
+            self.row if row is None else row,
+            self.multiplicity if multiplicity is None else multiplicity,
             self.label,
         )
 

@@ -74,9 +74,7 @@ def shifted(groups: list[FactorGroup], at: FloatArray) -> tuple[FactorGroup, ...
             moved = QuadraticForm(form.A[some.row], slope, value)
             sizes = group.potential.slot_states[: group.potential.num_discrete_slots]
             potential = ConditionalQuadratic.of_form(moved, sizes)
-            found.append(
-                FactorGroup.unchecked(potential, some.scope, row, some.multiplicity, some.label)
-            )
+            found.append(some.changed(potential=potential, row=row))
     return merge_groups(found)
 
 
@@ -149,9 +147,7 @@ def _levelled(group: FactorGroup) -> tuple[FactorGroup, float]:
     top = np.where(np.isfinite(top), top, 0.0)
     potential = ConditionalQuadratic(quadratic.A, quadratic.b, quadratic.c - top)
     added = float(group.multiplicity @ top.reshape(-1)[group.row])
-    return FactorGroup.unchecked(
-        potential, group.scope, group.row, group.multiplicity, group.label
-    ), added
+    return group.changed(potential=potential), added
 
 
 def fixed_reals(graph: FactorGraph) -> NDArray[np.bool_]:

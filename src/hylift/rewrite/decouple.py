@@ -33,7 +33,7 @@ class Piece:
             part = group.take(np.flatnonzero(piece_row[group.row] >= 0))
             row = piece_row[part.row]
         scope = part.scope[:, list(self.slots)]
-        return FactorGroup.unchecked(self.potential, scope, row, part.multiplicity, part.label)
+        return part.changed(potential=self.potential, scope=scope, row=row)
 
 
 def decouple(potential: Potential) -> list[Piece]:

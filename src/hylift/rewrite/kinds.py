@@ -70,9 +70,7 @@ def in_standard_form(graph: FactorGraph, *, keeps_origins: bool = False) -> Fact
         groups.append(group)
     if all(new is old for new, old in zip(groups, graph.groups, strict=True)):
         return graph
-    return FactorGraph.unchecked(
-        graph.variables, groups, graph.evidence, graph.log_constant, graph.rules
-    )
+    return graph.with_groups(groups)
 
 
 def with_tables(graph: FactorGraph) -> FactorGraph:
@@ -81,8 +79,7 @@ def with_tables(graph: FactorGraph) -> FactorGraph:
     parts = [tabulated(group, num_states) for group in graph.groups]
     if all(part[0] is group for part, group in zip(parts, graph.groups, strict=True)):
         return graph
-    groups = merge_groups([group for part in parts for group in part])
-    return FactorGraph.unchecked(graph.variables, groups, graph.evidence, graph.log_constant)
+    return graph.with_groups(merge_groups([group for part in parts for group in part]))
 
 
 def tabulated(group: FactorGroup, num_states: NDArray[np.int32]) -> list[FactorGroup]:
@@ -99,7 +96,7 @@ def tabulated(group: FactorGroup, num_states: NDArray[np.int32]) -> list[FactorG
     for some in by_states(group, num_states):
         rows, row = np.unique(some.row, return_inverse=True)
         table = Table(potential.tabulate(rows, num_states[some.scope[0]]))
-        found.append(replace(some, potential=table, row=row.astype(np.int32)))
+        found.append(some.changed(potential=table, row=row))
     return found
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph.evidence import Evidence
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup
 from hylift.potentials import ConditionalQuadratic, Table
@@ -120,19 +119,8 @@ def _without(
     stays = np.ones(graph.num_variables, dtype=bool)
     for one in eliminated:
         stays[one.variable] = False
-    new_id = (np.cumsum(stays) - 1).astype(np.int32)
-    kept = np.flatnonzero(stays)
-    evidence = graph.evidence
-    smaller = FactorGraph.unchecked(
-        graph.variables.take(kept),
-        [
-            FactorGroup.unchecked(g.potential, new_id[g.scope], g.row, g.multiplicity, g.label)
-            for g in groups
-        ],
-        Evidence(new_id[evidence.variable], evidence.value, evidence.var),
-        log_constant,
-    )
-    return WithoutLeaves(smaller, kept, eliminated)
+    smaller = graph.of_some(stays, groups, log_constant)
+    return WithoutLeaves(smaller, np.flatnonzero(stays), eliminated)
 
 
 def _split(
@@ -198,10 +186,7 @@ def _integrated(leaves: Leaves) -> tuple[list[FactorGroup], float]:
     if not len(some):
         return [], constant
     scope = group.scope[some][:, : potential.num_discrete]
-    rest = FactorGroup.unchecked(
-        Table(table), scope, group.row[some], group.multiplicity[some], group.label
-    )
-    return [rest], constant
+    return [group.take(some).changed(potential=Table(table), scope=scope)], constant
 
 
 @dataclass(frozen=True, slots=True, eq=False)

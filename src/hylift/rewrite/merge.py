@@ -65,10 +65,7 @@ def merge_factors(graph: FactorGraph, ties: Ties = "first") -> FactorGraph:
             log_constant += constant
         else:  # a function, or an impossible constant, which conditioning reports
             groups.append(group)
-    remaining = (group for group in groups if group is not None)
-    return FactorGraph.unchecked(
-        graph.variables, remaining, graph.evidence, log_constant, graph.rules
-    )
+    return graph.with_groups((group for group in groups if group is not None), log_constant)
 
 
 def add_up(group: FactorGroup) -> FactorGroup:

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
-from hylift.graph.evidence import Evidence
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup
 from hylift.numerics.grouping import group_pairs
@@ -122,15 +121,8 @@ def parts_by_copies(graph: FactorGraph, copies: Ids) -> list[tuple[float, Factor
 
 def some_parts(graph: FactorGraph, is_kept: NDArray[np.bool_]) -> FactorGraph:
     """The graph of some of its parts, by their variables (variable,)."""
-    kept = np.flatnonzero(is_kept)
-    new_id = np.cumsum(is_kept, dtype=np.int32) - np.int32(1)
-    groups = [group.take(np.flatnonzero(is_kept[group.scope[:, 0]])) for group in graph.groups]
-    return FactorGraph.unchecked(
-        graph.variables.take(kept),
-        [replace(group, scope=new_id[group.scope]) for group in groups if len(group)],
-        Evidence.none(),
-        0.0,
-    )
+    groups = (group.take(np.flatnonzero(is_kept[group.scope[:, 0]])) for group in graph.groups)
+    return graph.of_some(is_kept, filter(len, groups), 0.0)
 
 
 def _kinds(graph: FactorGraph) -> list[NDArray[np.int32]]:

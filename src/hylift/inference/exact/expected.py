@@ -117,10 +117,10 @@ def _nothing(table: FactorGroup) -> FactorGroup:
     """Factors of the same scopes that are 0 everywhere."""
     row = np.zeros(len(table), dtype=np.int32)
     nothing = Table(np.zeros((1, *table.potential.slot_states)))
-    return FactorGroup.unchecked(nothing, table.scope, row, table.multiplicity, table.label)
+    return table.changed(potential=nothing, row=row)
 
 
 def _without_effect(group: FactorGroup) -> FactorGroup:
     """The same factors, each counted no time."""
     none = np.zeros(len(group))
-    return FactorGroup.unchecked(group.potential, group.scope, group.row, none, group.label)
+    return group.changed(multiplicity=none)

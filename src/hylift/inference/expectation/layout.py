@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph import FactorGraph, FactorGroup
+from hylift.graph import FactorGraph
 from hylift.inference.expectation.coordinates import (
     Piece,
     constants,
@@ -20,7 +20,7 @@ from hylift.inference.expectation.coordinates import (
 )
 from hylift.inference.expectation.joint import FloatArray, Ids, Joint, Solved
 from hylift.inference.expectation.kernels import joint as kernels
-from hylift.inference.expectation.merging import is_base, with_groups
+from hylift.inference.expectation.merging import is_base
 from hylift.inference.expectation.numeric import BoundSites
 from hylift.inference.message.layout import Points
 from hylift.inference.prepared import Prepared
@@ -44,8 +44,7 @@ def without_constants(prepared: Prepared) -> Prepared:
                     groups.append(some.take(np.flatnonzero(~is_constant)))
         else:
             groups.append(group)
-    changed = FactorGraph.unchecked(variables, groups, graph.evidence, constant, graph.rules)
-    return prepared.with_ground(changed)
+    return prepared.with_ground(graph.with_groups(groups, constant))
 
 
 def with_powers(graph: FactorGraph) -> FactorGraph:
@@ -58,11 +57,10 @@ def with_powers(graph: FactorGraph) -> FactorGraph:
             hard = np.isneginf(flat)
             power = np.where(hard, -np.inf, np.where(hard, 0.0, flat) * group.multiplicity[:, None])
             row = np.arange(len(group), dtype=np.int32)
-            group = FactorGroup.unchecked(
-                group.potential.with_flat(power), group.scope, row, np.ones(len(group)), group.label
-            )
+            potential, ones = group.potential.with_flat(power), np.ones(len(group))
+            group = group.changed(potential=potential, row=row, multiplicity=ones)
         groups.append(group)
-    return with_groups(graph, groups)
+    return graph.with_groups(groups)
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,17 +41,11 @@ def with_larger_factors(prepared: Prepared) -> Prepared:
     for num_reals in range(1, MOST_REALS + 1):
         groups = [g for g in graph.groups if g.potential.num_reals == num_reals and not is_base(g)]
         rest = [g for g in graph.groups if not any(g is other for other in groups)]
-        graph = with_groups(graph, [*rest, *_with_same_reals(graph, groups, num_reals)])
+        graph = graph.with_groups([*rest, *_with_same_reals(graph, groups, num_reals)])
     alone = [g for g in graph.groups if is_base(g) or g.arity < 2]
     others = [g for g in graph.groups if not (is_base(g) or g.arity < 2)]
-    merged = merge_factors(with_groups(graph, others), "shared")
-    return prepared.with_ground(with_groups(merged, [*alone, *merged.groups]))
-
-
-def with_groups(graph: FactorGraph, groups: Sequence[FactorGroup]) -> FactorGraph:
-    return FactorGraph.unchecked(
-        graph.variables, groups, graph.evidence, graph.log_constant, graph.rules
-    )
+    merged = merge_factors(graph.with_groups(others), "shared")
+    return prepared.with_ground(merged.with_groups([*alone, *merged.groups]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

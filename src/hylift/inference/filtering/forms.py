@@ -327,9 +327,7 @@ class _Known:
         values = self.value[group.scope[:, list(slots)]]
         potential, row = group.potential.reduce(group.row, slots, values)
         left = [slot for slot in range(group.arity) if slot not in slots]
-        return FactorGroup.unchecked(
-            potential, group.scope[:, left], row.astype(np.int32), group.multiplicity, group.label
-        )
+        return group.changed(potential=potential, scope=group.scope[:, left], row=row)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -211,9 +211,7 @@ def _without_repeats(group: FactorGroup) -> Iterator[FactorGroup]:
         some = group.take(np.flatnonzero(which.reshape(-1) == number))
         kept, place = np.unique(pattern, return_inverse=True)
         potential = _at_equal_states(some.potential, kept, place)
-        yield FactorGroup.unchecked(
-            potential, some.scope[:, kept], some.row, some.multiplicity, some.label
-        )
+        yield some.changed(potential=potential, scope=some.scope[:, kept])
 
 
 def _at_equal_states(potential: Potential, kept: Ids, place: Ids) -> Potential:

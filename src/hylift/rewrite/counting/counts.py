@@ -163,7 +163,7 @@ def count_twins(graph: FactorGraph, classes: Classes, *, maximise: bool = False)
         touched = (classes.number[group.scope] >= 0).any(axis=1)
         rest = group.take(np.flatnonzero(~touched)) if touched.any() else group
         if len(rest):
-            groups.append(moved(rest, new_id[0][rest.scope]))
+            groups.append(rest.changed(scope=new_id[0][rest.scope]))
         own = group.take(np.flatnonzero(touched))
         if len(own):
             number, first = classes.alike(own)
@@ -214,14 +214,8 @@ def _to_the_power(group: FactorGroup, times: Floats) -> FactorGroup:
     assert isinstance(potential, ByState)
     by = powers[power.reshape(-1)[example]]
     scaled = [each * by.reshape(-1, *(1,) * (each.ndim - 1)) for each in potential.coefficients]
-    return FactorGroup.unchecked(
-        type(potential)(*scaled), group.scope, row, np.ones(len(group)), group.label
-    )
-
-
-def moved(group: FactorGroup, scope: Numbers) -> FactorGroup:
-    """The factors with other scopes."""
-    return FactorGroup.unchecked(group.potential, scope, group.row, group.multiplicity, group.label)
+    ones = np.ones(len(group))
+    return group.changed(potential=type(potential)(*scaled), row=row, multiplicity=ones)
 
 
 def _restated(
@@ -253,7 +247,7 @@ def _restated(
         )
         if lead:
             part = _averaged(part, heads, sizes, lead)
-        found.append((moved(part, scope), some))
+        found.append((part.changed(scope=scope), some))
     return found
 
 
@@ -279,13 +273,7 @@ def _averaged(
             values = weighted_sum(values, names, weights, [new, *inner], [*rest, new])
             names = [*rest, new]
         found.append(values)
-    return FactorGroup.unchecked(
-        type(potential)(*found),
-        group.scope,
-        row.reshape(-1).astype(np.int32),
-        group.multiplicity,
-        group.label,
-    )
+    return group.changed(potential=type(potential)(*found), row=row.reshape(-1))
 
 
 def _affordable(graph: FactorGraph, classes: Classes) -> Classes:

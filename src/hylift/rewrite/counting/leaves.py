@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from hylift.errors import UnsupportedError
-from hylift.graph.evidence import Evidence
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup, by_slots
 from hylift.numerics.segments import number_lists, number_rows
@@ -54,9 +53,7 @@ class DiscreteLeaves:
         axes = tuple(1 + slot for slot in self.slots)
         table = self.log_table.max(axis=axes) if maximise else _log_sum(self.log_table, axes)
         g = self.group
-        return FactorGroup.unchecked(
-            Table(table), g.scope[:, self.others], g.row, g.multiplicity, g.label
-        )
+        return g.changed(potential=Table(table), scope=g.scope[:, self.others])
 
     def given_others(self) -> Floats:
         """(row, states…): probabilities of the leaves given the other slots; uniform where these
@@ -129,15 +126,7 @@ class WithoutDiscreteLeaves:
                     for averaged, those in _averaged(part.take(some), leaves, at):
                         later.append((averaged, factors[some][those]))
             parts = later
-        return [
-            (
-                FactorGroup.unchecked(
-                    part.potential, new_id[part.scope], part.row, part.multiplicity, part.label
-                ),
-                factors,
-            )
-            for part, factors in parts
-        ]
+        return [(part.changed(scope=new_id[part.scope]), factors) for part, factors in parts]
 
     def _owners(self) -> tuple[Ids, Ids]:
         """(variable of the graph before,): which of `eliminated` it is a leaf of, or -1; and the
@@ -182,18 +171,8 @@ def eliminate_discrete_leaves(
                     log_constant += constant
                 else:
                     groups.append(part)
-    kept = np.flatnonzero(~is_leaf)
-    new_id = (np.cumsum(~is_leaf) - 1).astype(np.int32)
-    smaller = FactorGraph.unchecked(
-        graph.variables.take(kept),
-        [
-            FactorGroup.unchecked(g.potential, new_id[g.scope], g.row, g.multiplicity, g.label)
-            for g in groups
-        ],
-        Evidence.none(),
-        graph.log_constant + log_constant,
-    )
-    return WithoutDiscreteLeaves(smaller, kept, tuple(eliminated))
+    smaller = graph.of_some(~is_leaf, groups, graph.log_constant + log_constant)
+    return WithoutDiscreteLeaves(smaller, np.flatnonzero(~is_leaf), tuple(eliminated))
 
 
 def _leaves(graph: FactorGraph) -> Flags:
@@ -268,9 +247,8 @@ class _OwnTables:
             states = table.shape[1 + slot]
             along = along_axis(slot, group.arity, len(example))
             table = table + self.values[numbers[example], :states].reshape(along)
-        joined = FactorGroup.unchecked(
-            Table(table), group.scope, row.astype(np.int32), np.ones(len(group)), group.label
-        )
+        ones = np.ones(len(group))
+        joined = group.changed(potential=Table(table), row=row, multiplicity=ones)
         return DiscreteLeaves(joined, slots)
 
 
@@ -312,16 +290,8 @@ def _averaged(
                 group.scope[some][:, [*beside, *range(split, group.arity)]],
             ]
         )
-        yield (
-            FactorGroup.unchecked(
-                type(potential)(*coefficients),
-                scope.astype(np.int32),
-                row.astype(np.int32),
-                group.multiplicity[some],
-                group.label,
-            ),
-            some,
-        )
+        averaged = type(potential)(*coefficients)
+        yield group.take(some).changed(potential=averaged, scope=scope, row=row), some
 
 
 def weighted_sum(

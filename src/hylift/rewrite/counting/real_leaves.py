@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
-from hylift.graph.evidence import Evidence
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup, by_slots
 from hylift.numerics.grouping import first_members, group_rows
@@ -114,10 +113,7 @@ class WithoutRealLeaves:
             place[one.leaf] = np.arange(len(one.leaf))
             parts = [new for part in parts for new in _without(part, one, place)]
         new_id = self.new_id
-        return [
-            FactorGroup.unchecked(p.potential, new_id[p.scope], p.row, p.multiplicity, p.label)
-            for p in parts
-        ]
+        return [part.changed(scope=new_id[part.scope]) for part in parts]
 
 
 def eliminate_real_leaves(
@@ -139,19 +135,8 @@ def eliminate_real_leaves(
         stays = ~is_leaf[group.scope].any(axis=1)
         groups.append(group if stays.all() else group.take(np.flatnonzero(stays)))
     groups += [one.integrated(maximise=maximise) for one in eliminated]
-    kept = np.flatnonzero(~is_leaf)
-    new_id = (np.cumsum(~is_leaf) - 1).astype(np.int32)
-    smaller = FactorGraph.unchecked(
-        graph.variables.take(kept),
-        [
-            FactorGroup.unchecked(g.potential, new_id[g.scope], g.row, g.multiplicity, g.label)
-            for g in groups
-            if len(g)
-        ],
-        Evidence.none(),
-        graph.log_constant,
-    )
-    return WithoutRealLeaves(smaller, kept, tuple(eliminated))
+    smaller = graph.of_some(~is_leaf, filter(len, groups), graph.log_constant)
+    return WithoutRealLeaves(smaller, np.flatnonzero(~is_leaf), tuple(eliminated))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -314,4 +299,4 @@ def _mean(
     L_t = np.swapaxes(L, -1, -2)
     b = (L_t @ (2 * curved + b)[..., None])[..., 0]
     mean = ConditionalQuadratic(L_t @ A @ L, b, c)
-    return FactorGroup.unchecked(mean, np.column_stack(scope), row, group.multiplicity, group.label)
+    return group.changed(potential=mean, scope=np.column_stack(scope), row=row)

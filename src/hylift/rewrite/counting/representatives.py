@@ -17,7 +17,7 @@ from hylift.graph.factors import FactorGroup
 from hylift.numerics.grouping import first_members, group_rows
 from hylift.potentials import Table
 from hylift.potentials.table import ByState
-from hylift.rewrite.counting.counts import drawn, moved
+from hylift.rewrite.counting.counts import drawn
 from hylift.rewrite.counting.leaves import DiscreteLeaves
 from hylift.rewrite.counting.real_leaves import RealLeaves
 from hylift.rewrite.counting.steps import Steps
@@ -57,7 +57,7 @@ def representatives(steps: Steps) -> list[Representatives]:
 def _discrete(steps: Steps, leaves: DiscreteLeaves) -> Iterator[Representatives]:
     counted, group = steps.counts, leaves.group
     scope, row = steps.leaves.new_id[group.scope[:, leaves.others]], group.row
-    number, first = counted.classes.alike(moved(group, scope))
+    number, first = counted.classes.alike(group.changed(scope=scope))
     for slot in leaves.slots:
         own = steps.reals.kept[group.scope[:, slot]]
         # The mean over members that may be drawn, a state of the leaf at a time.

@@ -14,7 +14,7 @@ from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup, merge_groups
 from hylift.graph.names import Names
 from hylift.graph.variables import Variables
-from hylift.rewrite.counting.counts import Counted, drawn, moved
+from hylift.rewrite.counting.counts import Counted, drawn
 from hylift.rewrite.counting.representatives import representatives
 from hylift.rewrite.counting.steps import Steps
 from hylift.rewrite.rewritten import Rewritten
@@ -67,11 +67,8 @@ class CountMap(WayBack):
                 number, first = counts.classes.alike(part)
                 times = np.bincount(number, part.multiplicity).astype(np.float64)
                 for last, which in counts.restated(part.take(first)):
-                    scope, label = self.place[last.scope], last.label
-                    new = FactorGroup.unchecked(
-                        last.potential, scope, last.row, times[which], label
-                    )
-                    found.append(new)
+                    scope = self.place[last.scope]
+                    found.append(last.changed(scope=scope, multiplicity=times[which]))
         return merge_groups(found), 0.0
 
 
@@ -90,7 +87,7 @@ def counts(graph: FactorGraph, *, maximise: bool = False) -> Rewritten | None:
     num_counts = len(steps.counts.classes)
     place = np.concatenate([np.searchsorted(stays, steps.kept), len(stays) + np.arange(num_counts)])
     place = place.astype(np.int32)
-    groups = [moved(group, place[group.scope]) for group in steps.counts.graph.groups]
+    groups = [group.changed(scope=place[group.scope]) for group in steps.counts.graph.groups]
     groups += [one.factors(place, stays) for one in beside]
     smaller = FactorGraph.unchecked(
         _variables(graph.variables, stays, steps.counts),

@@ -60,11 +60,8 @@ def linked(graph: FactorGraph, *, merge: bool) -> FactorGraph:
         for part in _parts(group):
             (wide if part.arity >= 2 else narrow).append(part)
     if merge and (graph.variables.multiplicity == 1).all():
-        several = FactorGraph.unchecked(graph.variables, wide, graph.evidence, 0.0)
-        wide = list(merge_factors(several, "shared").groups)
-    return FactorGraph.unchecked(
-        graph.variables, [*narrow, *wide], graph.evidence, graph.log_constant
-    )
+        wide = list(merge_factors(graph.with_groups(wide, 0.0), "shared").groups)
+    return graph.with_groups([*narrow, *wide])
 
 
 def _parts(group: FactorGroup) -> list[FactorGroup]:

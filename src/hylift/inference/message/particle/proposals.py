@@ -207,7 +207,7 @@ def _averaged(group: FactorGroup, form: QuadraticForm, own_id: NDArray[np.int32]
     b = np.einsum("rs,rsi->ri", weight, form.b)
     mean = ConditionalQuadratic(A, b, np.zeros(len(b)))
     scope = own_id[group.reals]
-    return FactorGroup.unchecked(mean, scope, group.row, group.multiplicity, group.label)
+    return group.changed(potential=mean, scope=scope)
 
 
 def _possible(form: QuadraticForm) -> FloatArray:
