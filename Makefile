@@ -6,7 +6,7 @@ INSTALLED := .venv/.installed
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
-.PHONY: demo test test-slow test-cpus lint format bench experiments docs clean help
+.PHONY: demo test test-slow test-cpus torture lint format bench experiments docs clean help
 
 demo: $(INSTALLED)  ## Run the demonstration
 	@$(BIN)/hylift demo
@@ -19,6 +19,9 @@ test-slow: $(INSTALLED)  ## Run the tests marked slow
 
 test-cpus: $(INSTALLED)  ## Run the numerical tests as on other processors, or as on CPUS=NAME
 	@$(BIN)/python tests/processors.py $(CPUS)
+
+torture: $(INSTALLED)  ## Try to break everything for an hour, or for SECONDS
+	@$(BIN)/python -m torture --seconds $(or $(SECONDS),3600)
 
 lint: $(INSTALLED)  ## Check style, formatting and types
 	@$(BIN)/ruff check --quiet .
