@@ -17,7 +17,7 @@ from hylift.graph.variables import freeze
 from hylift.numerics.segments import counts_up, number_rows, offsets, ranges
 from hylift.posterior.distributions.base import log_sum_exp
 from hylift.posterior.marginals import Marginals
-from hylift.posterior.mixture import BLOCK, Mixture, reweighted
+from hylift.posterior.mixture import BLOCK, Mixture, positions, reweighted
 from hylift.posterior.summing import Expectation
 from hylift.rewrite.state_map import SAME, StateMap
 
@@ -317,12 +317,7 @@ class MappedMixture:
         return inside, place.astype(np.int32)
 
     def _positions(self, ids: NDArray[Any]) -> IntArray:
-        """Positions of variables in `hidden`."""
-        position = np.searchsorted(self.hidden, ids)
-        at = np.minimum(position, len(self.hidden) - 1) if len(self.hidden) else position[:0]
-        if not np.array_equal(self.hidden[at], ids):
-            raise ModelError("the variable is not hidden in the mixture")
-        return position
+        return positions(self.hidden, ids)
 
 
 Joint = Mixture | MappedMixture

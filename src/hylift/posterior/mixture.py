@@ -105,7 +105,7 @@ class Mixture:
 
     def parts(self, ids: NDArray[Any] | None = None) -> NDArray[np.int32]:
         """(variable,): the part of each hidden variable, or of `ids`."""
-        at = np.arange(len(self.hidden)) if ids is None else self._positions(ids)
+        at = np.arange(len(self.hidden)) if ids is None else positions(self.hidden, ids)
         return np.zeros(len(at), dtype=np.int32) if self.part is None else self.part[at]
 
     def weights_of(self, ids: NDArray[Any] | None = None) -> FloatArray:
@@ -196,7 +196,7 @@ class Mixture:
         logs = self.log_density_by_part(ids, values[None])[0]
         weights = reweighted(self.part_weights, logs).reshape(self.weights.shape)
         keep = np.ones(len(self.hidden), dtype=bool)
-        keep[self._positions(ids)] = False
+        keep[positions(self.hidden, ids)] = False
         classes, hidden = self.variable_to_class[keep], self.hidden[keep]
         part = None if self.part is None else self.part[keep]
         return Mixture(weights, self.layout, self.entries, classes, hidden, part)
@@ -377,16 +377,17 @@ class Mixture:
         with np.errstate(divide="ignore"):
             return np.log(self.part_weights)
 
-    def _positions(self, ids: NDArray[Any]) -> IntArray:
-        """Positions of variables in `hidden`."""
-        position = np.searchsorted(self.hidden, ids)
-        at = np.minimum(position, len(self.hidden) - 1) if len(self.hidden) else position[:0]
-        if not np.array_equal(self.hidden[at], ids):
-            raise ModelError("the variable is not hidden in the mixture")
-        return position
-
     def _classes(self, ids: NDArray[Any]) -> NDArray[np.int32]:
-        return self.variable_to_class[self._positions(ids)]
+        return self.variable_to_class[positions(self.hidden, ids)]
+
+
+def positions(hidden: NDArray[Any], ids: NDArray[Any]) -> IntArray:
+    """Positions of variables among the hidden ones, whose ids increase."""
+    position = np.searchsorted(hidden, ids)
+    at = np.minimum(position, len(hidden) - 1) if len(hidden) else position[:0]
+    if not np.array_equal(hidden[at], ids):
+        raise ModelError("the variable is not hidden in the mixture")
+    return position
 
 
 def reweighted(weights: FloatArray, logs: FloatArray) -> FloatArray:

@@ -227,6 +227,15 @@ def along_axis(axis: int, arity: int, num_factors: int) -> tuple[int, ...]:
     return (num_factors,) + (1,) * axis + (-1,) + (1,) * (arity - axis - 1)
 
 
+def on_grid(potential: Potential, row: IntArray, points: Sequence[NDArray[Any]]) -> FloatArray:
+    """(factor, point of slot 0, point of slot 1, …): log-values at all combinations of points
+    (factor, point) of the slots."""
+    arity, shape = len(points), (len(row), *(of_slot.shape[1] for of_slot in points))
+    grid = [at.reshape(along_axis(axis, arity, len(row))) for axis, at in enumerate(points)]
+    values = potential.log_value(row.reshape((-1,) + (1,) * arity), grid)
+    return np.broadcast_to(values, shape)
+
+
 def checked_flat(flat: Any, num_entries: int) -> FloatArray:
     """`flat` as float64 (row, entry), or a `ModelError` if its rows have another length."""
     array = np.asarray(flat, dtype=np.float64)

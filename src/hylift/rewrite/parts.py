@@ -57,7 +57,8 @@ class Copies(WayBack):
         return found
 
     def entries(self, ids: NDArray[Any], size: NDArray[Any]) -> Entries:
-        raise NotImplementedError("copies have the marginals of their originals")
+        nothing = np.zeros(0, dtype=np.int64)  # all have the marginals of their originals
+        return Entries(nothing, nothing, nothing, np.zeros(0))
 
     def values(self, values: NDArray[Any], rng: np.random.Generator) -> NDArray[np.float64]:
         return np.asarray(values[..., self.variable], dtype=np.float64)

@@ -110,6 +110,10 @@ class LocalTerms(NamedTuple):
         """States of all discrete variables."""
         return int(self.variable["num_states"].sum())
 
+    def entry_term(self) -> Ids:
+        """(slot,): the term that it is of."""
+        return np.repeat(np.arange(len(self.term)), self.term["last"] - self.term["first"])
+
     def link_source(self) -> Ids:
         """(link,): the real that it leads away from."""
         record = self.variable

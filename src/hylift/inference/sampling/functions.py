@@ -80,7 +80,7 @@ class FunctionDraws:
         cls, kinds: Kinds, terms: LocalTerms, blocks: RealBlocks, seed: np.random.SeedSequence
     ) -> FunctionDraws:
         is_fixed = terms.variable["movable"] == 0
-        slot_term = np.repeat(np.arange(len(terms.term)), terms.term["last"] - terms.term["first"])
+        slot_term = terms.entry_term()
         touched = np.unique(slot_term[is_fixed[terms.entry["variable"]]])
         near = np.zeros(blocks.num_components, dtype=bool)
         near[blocks.of_term[touched][blocks.of_term[touched] >= 0]] = True

@@ -207,7 +207,7 @@ def correlated(terms: LocalTerms, blocks: RealBlocks, values: NDArray[np.float64
 def _close_pairs(terms: LocalTerms) -> tuple[IntArray, IntArray]:
     """Pairs of discrete variables that share a term, or reals next to which are linked."""
     record, slots = terms.variable, terms.entry["variable"].astype(np.int64)
-    term = np.repeat(np.arange(len(terms.term)), terms.term["last"] - terms.term["first"])
+    term = terms.entry_term()
     is_drawn = ((record["num_states"] > 0) & (record["movable"] == 1))[slots]
     is_real = (record["num_states"] == 0)[slots]
     count = len(record)

@@ -162,7 +162,7 @@ def colors(
     """
     is_left = terms.variable["movable"] == 0
     block = np.arange(len(is_left)) if block is None else block
-    term = np.repeat(np.arange(len(terms.term)), terms.term["last"] - terms.term["first"])
+    term = terms.entry_term()
     slots, scope, count = [terms.entry["variable"]], [term], len(terms.term)
     for group in groups:
         slots.append(group.scope.ravel())

@@ -17,9 +17,9 @@ from hylift.inference.variational.problem import FitProblem, FloatArray, Mixture
 from hylift.numerics.quadrature import Accuracy, nodes_per_slot
 from hylift.potentials.base import (
     ExpectedLogValue,
-    along_axis,
     expectation_given,
     expected_log_value,
+    on_grid,
 )
 from hylift.potentials.counted import Counted
 from hylift.words import Wording
@@ -131,13 +131,8 @@ def _by_quadrature(
         _SlotNodes.of(problem, entries, column, size)
         for column, size in zip(group.scope.T, sizes, strict=True)
     ]
-    num_rows = len(group) * entries.shape[1]
-    grid = [
-        slot.points.reshape(along_axis(axis, group.arity, num_rows))
-        for axis, slot in enumerate(slots)
-    ]
-    row = np.repeat(group.row, entries.shape[1]).reshape((-1,) + (1,) * group.arity)
-    energies = -np.broadcast_to(group.potential.log_value(row, grid), (num_rows, *sizes))
+    row = np.repeat(group.row, entries.shape[1])
+    energies = -on_grid(group.potential, row, [slot.points for slot in slots])
     energies = np.where(energies == np.inf, min(hard, IMPOSSIBLE), energies)
     weights = [slot.weights for slot in slots]
     given = [expectation_given(energies, weights, place) for place in range(group.arity)]

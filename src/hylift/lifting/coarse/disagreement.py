@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from hylift.lifting.kernels.coarse import add_rows
 from hylift.numerics.grouping import first_members, group_pairs
 from hylift.numerics.quadrature import hermite_rule, nodes_per_slot
 from hylift.potentials import REAL, Potential
-from hylift.potentials.base import along_axis, expectation_given
+from hylift.potentials.base import expectation_given, on_grid
 
 FloatArray = NDArray[np.float64]
 
@@ -321,7 +321,8 @@ def gradients(
             _slot_points(beliefs, component, column, num_states[column], size, num_nodes)
             for column, size in zip(scope[batch].T, sizes, strict=True)
         ]
-        values = _values(potential, row[batch], slots)
+        values = on_grid(potential, row[batch], [slot.points for slot in slots])
+        values = np.where(values == -np.inf, IMPOSSIBLE, values)
         weights = [slot.weights for slot in slots]
         yield (
             batch,
@@ -349,16 +350,3 @@ def _slot_points(
     points = beliefs.mean[component, variable][:, None] + sd[:, None] * nodes
     scores = np.stack([nodes, (nodes**2 - 1) / np.sqrt(2)], axis=1)
     return SlotPoints(points, np.broadcast_to(weights, points.shape), weights[:, None] * scores)
-
-
-def _values(
-    potential: Potential, row: NDArray[np.int32], slots: Sequence[SlotPoints]
-) -> FloatArray:
-    """(factor, point of slot 0, point of slot 1, …): log-potentials."""
-    arity = len(slots)
-    grid = [
-        slot.points.reshape(along_axis(axis, arity, len(row))) for axis, slot in enumerate(slots)
-    ]
-    values = potential.log_value(row.reshape((-1,) + (1,) * arity), grid)
-    values = np.broadcast_to(values, (len(row), *(slot.points.shape[1] for slot in slots)))
-    return np.where(values == -np.inf, IMPOSSIBLE, values)

@@ -24,7 +24,7 @@ from hylift.inference.message.layout import (
 from hylift.inference.message.particle.factors import HybridTerms
 from hylift.inference.message.particle.proposals import Particles, Proposals, first_proposals
 from hylift.numerics.segments import counts_up, log_sums
-from hylift.potentials.base import along_axis
+from hylift.potentials.base import along_axis, on_grid
 
 BLOCK = 1 << 20
 """Values of a function that are computed at a time."""
@@ -239,9 +239,8 @@ class ParticleMessages:
             variable = group.scope[:, place]
             count = int(of.first[variable[0] + 1] - of.first[variable[0]])
             at = points[of.first[variable][:, None] + np.arange(count)]
-            at = at + self.proposals.centre[variable][:, None]
-            grid.append(at.reshape(along_axis(place, group.arity, len(group))))
-        return group.potential.log_value(group.row.reshape((-1,) + (1,) * group.arity), grid)
+            grid.append(at + self.proposals.centre[variable][:, None])
+        return on_grid(group.potential, group.row, grid)
 
     def _settle(self, found: FloatArray, damping: float, *, compare: bool = False) -> float:
         """Adopt new messages, and return the largest change of a message; or, if it is to compare,
