@@ -11,7 +11,8 @@ from benchmarks.setting import Setting
 from hylift.errors import HyliftError
 from hylift.formats.alchemy_db import read_facts
 from hylift.language.checks.check import problems
-from hylift.language.syntax import Expr, Model, Operation, Quantified, Unary
+from hylift.language.statements import Model
+from hylift.language.syntax import Expr, Operation, Quantified, Unary
 from hylift.language.text.parser import read_model
 
 REASONS = {

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 
 import numpy as np
 
+from hylift.language.statements import Model, Rule
 from hylift.language.syntax import (
     COMPARISONS,
     Apply,
@@ -20,14 +21,12 @@ from hylift.language.syntax import (
     Constant,
     Expr,
     Gaussian,
-    Model,
     Normal,
     Number,
     Operation,
     Parameter,
     Power,
     Quantified,
-    Rule,
     Term,
     Truth,
     Unary,

@@ -20,7 +20,8 @@ import hylift as hl
 from experiments.instances import sources
 from experiments.instances.instance import Instance, Variant
 from hylift.errors import UnknownNameError
-from hylift.language.syntax import Atom, Normal, Rule
+from hylift.language.statements import Rule
+from hylift.language.syntax import Atom, Normal
 
 Shape = Literal["tree", "cycle", "forest"]
 """`forest`: the model of `tree` with all wells."""

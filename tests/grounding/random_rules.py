@@ -10,6 +10,13 @@ from dataclasses import dataclass
 from hylift.graph.domains import boolean, interval, real
 from hylift.language.checks.rules import rule_problems
 from hylift.language.lowering.fold import expand
+from hylift.language.statements import (
+    Model,
+    ParameterDeclaration,
+    PredicateDeclaration,
+    Rule,
+    TypeDeclaration,
+)
 from hylift.language.syntax import (
     Atom,
     Call,
@@ -17,18 +24,13 @@ from hylift.language.syntax import (
     Constant,
     Expr,
     Gaussian,
-    Model,
     Normal,
     Number,
     Parameter,
-    ParameterDeclaration,
     Power,
-    PredicateDeclaration,
     Quantified,
-    Rule,
     Term,
     Truth,
-    TypeDeclaration,
     Unary,
     Variable,
     WeightTable,

@@ -16,7 +16,7 @@ from hylift.graph import Soft
 from hylift.grounding import ground
 from hylift.inference import Exact, infer
 from hylift.language import parse
-from hylift.language.syntax import Model
+from hylift.language.statements import Model
 from slow import Evaluator
 
 Key = tuple[str, ...]

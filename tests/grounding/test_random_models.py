@@ -16,16 +16,8 @@ from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph
 from hylift.grounding import Grounding, World, ground_world, size_estimate
 from hylift.language import parse
-from hylift.language.syntax import (
-    Atom,
-    Constant,
-    Expr,
-    Model,
-    Rule,
-    Term,
-    TypeDeclaration,
-    WeightTable,
-)
+from hylift.language.statements import Model, Rule, TypeDeclaration
+from hylift.language.syntax import Atom, Constant, Expr, Term, WeightTable
 from hylift.language.text.formatter import format_model
 from hylift.language.walk import atoms, rebuild
 from slow import Evaluator

@@ -6,6 +6,13 @@ import random
 import re
 
 from hylift.graph.domains import Domain, boolean, interval, real
+from hylift.language.statements import (
+    Model,
+    ParameterDeclaration,
+    PredicateDeclaration,
+    Rule,
+    TypeDeclaration,
+)
 from hylift.language.syntax import (
     AGGREGATES,
     Atom,
@@ -14,18 +21,13 @@ from hylift.language.syntax import (
     Constant,
     Expr,
     Gaussian,
-    Model,
     Normal,
     Number,
     Parameter,
-    ParameterDeclaration,
     Power,
-    PredicateDeclaration,
     Quantified,
-    Rule,
     Term,
     Truth,
-    TypeDeclaration,
     Unary,
     Variable,
     WeightTable,

@@ -18,7 +18,8 @@ from hylift.language.operators import (
     normal,
 )
 from hylift.language.report import ModelWarning
-from hylift.language.syntax import Apply, Atom, Model, Number, Rule, Variable
+from hylift.language.statements import Model, Rule
+from hylift.language.syntax import Apply, Atom, Number, Variable
 from hylift.language.text.parser import parse
 
 

@@ -7,20 +7,14 @@ import pytest
 from hylift.errors import ModelError
 from hylift.graph.domains import boolean, categorical, real
 from hylift.language.checks.check import MOST_PAIRS, check, problems
-from hylift.language.syntax import (
-    Apply,
-    Atom,
-    Gaussian,
+from hylift.language.statements import (
     Model,
-    Number,
     ParameterDeclaration,
     PredicateDeclaration,
     Rule,
     TypeDeclaration,
-    Variable,
-    WeightTable,
-    binary,
 )
+from hylift.language.syntax import Apply, Atom, Gaussian, Number, Variable, WeightTable, binary
 from hylift.language.text.parser import parse
 from language.checked import assert_one, found, underlined
 

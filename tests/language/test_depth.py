@@ -10,15 +10,13 @@ import pytest
 from hylift.errors import ModelError
 from hylift.grounding import ground
 from hylift.language import ModelBuilder, check, format_model, parse
+from hylift.language.statements import Model, ParameterDeclaration, Rule
 from hylift.language.syntax import (
     Atom,
     Comparison,
     Expr,
-    Model,
     Number,
     Operation,
-    ParameterDeclaration,
-    Rule,
     Unary,
     Variable,
     WeightTable,

@@ -11,7 +11,7 @@ import pytest
 import hylift as hl
 from hylift.errors import ModelError
 from hylift.language.checks.check import check
-from hylift.language.syntax import Model
+from hylift.language.statements import Model
 from hylift.language.text.formatter import format_model
 from hylift.language.text.parser import parse
 

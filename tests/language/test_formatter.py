@@ -8,19 +8,16 @@ import pytest
 
 from hylift.errors import UnsupportedError
 from hylift.graph.domains import boolean, categorical
+from hylift.language.statements import Model, PredicateDeclaration, Rule, TypeDeclaration
 from hylift.language.syntax import (
     Apply,
     Atom,
     Comparison,
     Constant,
     Expr,
-    Model,
     Number,
     Parameter,
     Power,
-    PredicateDeclaration,
-    Rule,
-    TypeDeclaration,
     Unary,
     Variable,
     binary,

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from hylift.errors import FormatError, ModelError
-from hylift.language.syntax import Atom, Parameter, Rule, Variable
+from hylift.language.statements import Rule
+from hylift.language.syntax import Atom, Parameter, Variable
 from hylift.language.text.parser import parse, read_model
 
 

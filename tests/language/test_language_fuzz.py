@@ -8,7 +8,8 @@ from grounding.random_rules import RandomRules
 from hylift.errors import HyliftError
 from hylift.grounding import ground, size_estimate
 from hylift.language.checks.check import problems
-from hylift.language.syntax import Atom, Model, Unary
+from hylift.language.statements import Model
+from hylift.language.syntax import Atom, Unary
 from hylift.language.text.formatter import format_model
 from hylift.language.text.parser import parse
 from language.random_text import RandomModels, Vandal

@@ -4,6 +4,13 @@ import pytest
 
 from hylift.graph.domains import Domain, boolean, interval, real
 from hylift.language.checks.normalisable import unheld_reals
+from hylift.language.statements import (
+    Model,
+    ParameterDeclaration,
+    PredicateDeclaration,
+    Rule,
+    TypeDeclaration,
+)
 from hylift.language.syntax import (
     Atom,
     Call,
@@ -11,19 +18,14 @@ from hylift.language.syntax import (
     Constant,
     Expr,
     Gaussian,
-    Model,
     Normal,
     Number,
     Parameter,
-    ParameterDeclaration,
     Place,
     Power,
-    PredicateDeclaration,
     Quantified,
-    Rule,
     Source,
     Term,
-    TypeDeclaration,
     Unary,
     Variable,
     WeightTable,

@@ -5,6 +5,13 @@ from __future__ import annotations
 import pytest
 
 from hylift.graph.domains import boolean, interval, real
+from hylift.language.statements import (
+    Model,
+    ParameterDeclaration,
+    PredicateDeclaration,
+    Rule,
+    TypeDeclaration,
+)
 from hylift.language.syntax import (
     Atom,
     Call,
@@ -12,18 +19,13 @@ from hylift.language.syntax import (
     Constant,
     Expr,
     Gaussian,
-    Model,
     Normal,
     Number,
     Operation,
     Parameter,
-    ParameterDeclaration,
     Power,
-    PredicateDeclaration,
     Quantified,
-    Rule,
     Truth,
-    TypeDeclaration,
     Unary,
     Variable,
     WeightTable,

@@ -4,15 +4,14 @@ import pytest
 
 from hylift.errors import ModelError
 from hylift.language.report import Problem
+from hylift.language.statements import Model, ParameterDeclaration
 from hylift.language.syntax import (
     Atom,
     Call,
     Constant,
     Expr,
-    Model,
     Number,
     Parameter,
-    ParameterDeclaration,
     Power,
     Unary,
     Variable,

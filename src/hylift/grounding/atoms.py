@@ -23,7 +23,7 @@ from hylift.graph import (
 )
 from hylift.grounding.kernels import mark, write_slot
 from hylift.grounding.world import World
-from hylift.language.syntax import PredicateDeclaration
+from hylift.language.statements import PredicateDeclaration
 from hylift.potentials import Table
 
 MAX_DENSE = 1 << 26

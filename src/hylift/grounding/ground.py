@@ -27,7 +27,8 @@ from hylift.grounding.relations import with_relations
 from hylift.grounding.sizes import GroundStatistics, estimate, statistics, warn_of_size
 from hylift.grounding.world import World
 from hylift.language.report import ModelWarning
-from hylift.language.syntax import Atom, Model
+from hylift.language.statements import Model
+from hylift.language.syntax import Atom
 from hylift.language.types import constant_value
 from hylift.progress import Progress, silent
 from hylift.words import Wording, worded

@@ -15,13 +15,12 @@ from hylift.grounding.members import Members, with_members
 from hylift.grounding.world import World
 from hylift.language.lowering.fold import fold
 from hylift.language.report import fail
+from hylift.language.statements import PredicateDeclaration, Rule
 from hylift.language.syntax import (
     Atom,
     Comparison,
     Constant,
     Expr,
-    PredicateDeclaration,
-    Rule,
     Term,
     Unary,
     Variable,

@@ -18,13 +18,13 @@ from hylift.grounding.query import Query, column_numbers
 from hylift.grounding.world import World
 from hylift.language.lowering.evaluate import QuadraticPolynomial, evaluate
 from hylift.language.report import fail
+from hylift.language.statements import PredicateDeclaration
 from hylift.language.syntax import (
     Atom,
     Comparison,
     Expr,
     Operation,
     Parameter,
-    PredicateDeclaration,
     Quantified,
     Truth,
     Unary,

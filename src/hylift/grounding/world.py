@@ -31,15 +31,8 @@ from hylift.grounding.evidence.sources import gather
 from hylift.language.checks.check import check
 from hylift.language.checks.rules import names_of_constants
 from hylift.language.report import Problem
-from hylift.language.syntax import (
-    Atom,
-    Comparison,
-    Constant,
-    Model,
-    PredicateDeclaration,
-    Variable,
-    WeightTable,
-)
+from hylift.language.statements import Model, PredicateDeclaration
+from hylift.language.syntax import Atom, Comparison, Constant, Variable, WeightTable
 from hylift.language.types import variable_types
 from hylift.language.walk import (
     logical_comparisons,

@@ -3,7 +3,7 @@
 from hylift.language.builder import ModelBuilder
 from hylift.language.checks.check import check
 from hylift.language.report import ModelWarning
-from hylift.language.syntax import Model
+from hylift.language.statements import Model
 from hylift.language.text.formatter import format_model
 from hylift.language.text.parser import parse, read_model
 

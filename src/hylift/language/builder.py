@@ -22,19 +22,15 @@ from hylift.language.operators import (
     table_key,
 )
 from hylift.language.report import ModelWarning
-from hylift.language.syntax import (
-    Apply,
-    Atom,
-    Expr,
+from hylift.language.statements import (
     Model,
-    Parameter,
     ParameterDeclaration,
     PredicateDeclaration,
     Rule,
     TableDeclaration,
     TypeDeclaration,
-    WeightTable,
 )
+from hylift.language.syntax import Apply, Atom, Expr, Parameter, WeightTable
 from hylift.language.text.notation import KEYWORDS, is_capital, is_name
 
 Key = str | int | tuple[str | int, ...]

@@ -15,6 +15,7 @@ from numbers import Integral, Real
 from typing import Any, NoReturn, final
 
 from hylift.errors import ModelError, check_word
+from hylift.language.statements import PredicateDeclaration
 from hylift.language.syntax import (
     CATEGORICAL,
     DENSITIES,
@@ -31,7 +32,6 @@ from hylift.language.syntax import (
     Normal,
     Number,
     Power,
-    PredicateDeclaration,
     Quantified,
     Quantifier,
     Term,

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from hylift.errors import ModelError, did_you_mean
 from hylift.language.lowering.evaluate import as_number, evaluate
 from hylift.language.report import Problem, error
+from hylift.language.statements import Model, PredicateDeclaration, Rule
 from hylift.language.syntax import (
     FUNCTIONS,
     Apply,
@@ -19,15 +20,12 @@ from hylift.language.syntax import (
     Density,
     Expr,
     Gaussian,
-    Model,
     Normal,
     Number,
     Operation,
     Parameter,
     Power,
-    PredicateDeclaration,
     Quantified,
-    Rule,
     Unary,
     Variable,
 )

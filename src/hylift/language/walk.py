@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
+from hylift.language.statements import Model, Rule
 from hylift.language.syntax import (
     OF_TRUTHS,
     Atom,
@@ -16,12 +17,10 @@ from hylift.language.syntax import (
     Density,
     Expr,
     Gaussian,
-    Model,
     Normal,
     Operation,
     Power,
     Quantified,
-    Rule,
     Term,
     Truth,
     Unary,

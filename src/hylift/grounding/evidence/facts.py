@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hylift.errors import EvidenceError
 from hylift.formats.table_file import listed_columns
 from hylift.grounding.constants import WordColumn, closest, not_among
-from hylift.language.syntax import PredicateDeclaration
+from hylift.language.statements import PredicateDeclaration
 from hylift.words import Wording, option, worded
 
 

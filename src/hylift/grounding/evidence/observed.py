@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hylift.errors import EvidenceError
 from hylift.grounding.constants import WordColumn
 from hylift.grounding.evidence.facts import Facts, more_rows
-from hylift.language.syntax import PredicateDeclaration
+from hylift.language.statements import PredicateDeclaration
 from hylift.words import Wording
 
 NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"

@@ -19,16 +19,8 @@ from hylift.grounding.evidence.facts import Facts, Origin, refuse_rows
 from hylift.grounding.evidence.observed import numbers_in, truths_in
 from hylift.grounding.evidence.tables import words_of
 from hylift.language.report import fail
-from hylift.language.syntax import (
-    Atom,
-    Categorical,
-    Expr,
-    Model,
-    PredicateDeclaration,
-    Probabilities,
-    Variable,
-    WeightTable,
-)
+from hylift.language.statements import Model, PredicateDeclaration
+from hylift.language.syntax import Atom, Categorical, Expr, Probabilities, Variable, WeightTable
 from hylift.language.text.formatter import shown
 from hylift.language.types import constant_value
 from hylift.language.walk import categoricals, rebuild

@@ -34,7 +34,7 @@ from hylift.grounding.constants import WordColumn
 from hylift.grounding.evidence.facts import Facts, Origin, Unmatched, refuse_rows
 from hylift.grounding.evidence.probabilities import GivenTable
 from hylift.grounding.evidence.tables import LongTable, are_named, from_table
-from hylift.language.syntax import Model, PredicateDeclaration
+from hylift.language.statements import Model, PredicateDeclaration
 from hylift.language.types import arity_fault
 from hylift.words import worded
 

@@ -15,7 +15,7 @@ from hylift.errors import EvidenceError, did_you_mean
 from hylift.formats.table_file import quoted_name
 from hylift.grounding.constants import WordColumn
 from hylift.grounding.evidence.facts import Facts, Origin, Unmatched, refuse_rows
-from hylift.language.syntax import PredicateDeclaration
+from hylift.language.statements import PredicateDeclaration
 from hylift.language.types import arity_fault
 from hylift.words import Wording, worded
 

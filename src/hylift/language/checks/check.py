@@ -14,15 +14,14 @@ from hylift.graph.domains import boolean
 from hylift.language.checks.meant import exactly_one, unweighted
 from hylift.language.checks.rules import rule_problems
 from hylift.language.report import Problem, error, warning
-from hylift.language.syntax import (
-    BUILT_IN,
+from hylift.language.statements import (
     Declaration,
     Model,
-    Place,
     PredicateDeclaration,
     Rule,
     TypeDeclaration,
 )
+from hylift.language.syntax import BUILT_IN, Place
 from hylift.language.text.formatter import format_rule
 from hylift.language.walk import (
     categoricals,

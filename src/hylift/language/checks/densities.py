@@ -10,6 +10,7 @@ import numpy as np
 
 from hylift.errors import did_you_mean
 from hylift.language.report import Problem, error, warning
+from hylift.language.statements import Model, Rule
 from hylift.language.syntax import (
     DENSITIES,
     OF_TRUTHS,
@@ -18,10 +19,8 @@ from hylift.language.syntax import (
     Density,
     Expr,
     Gaussian,
-    Model,
     Normal,
     Operation,
-    Rule,
     Variable,
     WeightTable,
 )

@@ -15,6 +15,7 @@ from hylift.language.checks.densities import (
     positive_problems,
 )
 from hylift.language.report import Problem, error, warning
+from hylift.language.statements import Model, Rule
 from hylift.language.syntax import (
     Atom,
     Call,
@@ -23,12 +24,10 @@ from hylift.language.syntax import (
     Density,
     Expr,
     Gaussian,
-    Model,
     Normal,
     Number,
     Operation,
     Quantified,
-    Rule,
     Unary,
     Variable,
     WeightTable,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hylift.language.report import Problem, warning
+from hylift.language.statements import Model, PredicateDeclaration, Rule
 from hylift.language.syntax import (
     Apply,
     Atom,
@@ -14,14 +15,11 @@ from hylift.language.syntax import (
     Density,
     Expr,
     Gaussian,
-    Model,
     Normal,
     Number,
     Operation,
     Power,
-    PredicateDeclaration,
     Quantified,
-    Rule,
     Unary,
     Variable,
 )

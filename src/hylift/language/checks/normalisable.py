@@ -14,17 +14,15 @@ from hylift.language.checks.grips import Fault, Grip, Labels, fault_of, in_words
 from hylift.language.lowering.evaluate import TruthArray
 from hylift.language.lowering.lower import Leaf, Slot, lower
 from hylift.language.report import Problem
+from hylift.language.statements import Model, PredicateDeclaration, Rule
 from hylift.language.syntax import (
     Atom,
     Categorical,
     Comparison,
     Constant,
     Expr,
-    Model,
     Number,
-    PredicateDeclaration,
     Quantified,
-    Rule,
     Term,
     Variable,
 )

@@ -13,6 +13,7 @@ from hylift.language.checks.formulas import (
     weight_problems,
 )
 from hylift.language.report import Problem, error, warning
+from hylift.language.statements import Model, Rule
 from hylift.language.syntax import (
     BUILT_IN,
     Atom,
@@ -20,11 +21,9 @@ from hylift.language.syntax import (
     Comparison,
     Constant,
     Expr,
-    Model,
     Operation,
     Parameter,
     Quantified,
-    Rule,
     Term,
     Unary,
     Variable,

@@ -10,6 +10,14 @@ from functools import partial
 
 from hylift.errors import UnsupportedError
 from hylift.graph.domains import boolean
+from hylift.language.statements import (
+    Model,
+    ParameterDeclaration,
+    PredicateDeclaration,
+    Rule,
+    TableDeclaration,
+    TypeDeclaration,
+)
 from hylift.language.syntax import (
     BUILT_IN,
     COMPARISON_LEVEL,
@@ -23,20 +31,14 @@ from hylift.language.syntax import (
     Density,
     Expr,
     Gaussian,
-    Model,
     Normal,
     Number,
     Operation,
     Parameter,
-    ParameterDeclaration,
     Power,
-    PredicateDeclaration,
     Quantified,
-    Rule,
-    TableDeclaration,
     Term,
     Truth,
-    TypeDeclaration,
     Unary,
     Variable,
     WeightTable,

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 from lark import Tree
 
+from hylift.language.statements import Model
 from hylift.language.syntax import (
     Atom,
     BinaryOp,
     Comparison,
     Expr,
-    Model,
     Operation,
     Place,
     Quantified,

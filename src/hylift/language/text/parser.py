@@ -16,16 +16,15 @@ from hylift.errors import FormatError, ModelError
 from hylift.files import read_text
 from hylift.graph.domains import Domain, boolean, interval, real
 from hylift.language.report import fail
-from hylift.language.syntax import (
-    BUILT_IN,
+from hylift.language.statements import (
     Declaration,
     Model,
     ParameterDeclaration,
     PredicateDeclaration,
-    Source,
     TableDeclaration,
     TypeDeclaration,
 )
+from hylift.language.syntax import BUILT_IN, Source
 from hylift.language.text.notation import (
     MAX_CONSTANTS,
     constants_between,

@@ -9,6 +9,7 @@ from typing import NoReturn, cast
 from lark import Token, Tree
 
 from hylift.language.report import fail
+from hylift.language.statements import Model, Rule
 from hylift.language.syntax import (
     BUILT_IN,
     CATEGORICAL,
@@ -23,7 +24,6 @@ from hylift.language.syntax import (
     Density,
     Expr,
     Gaussian,
-    Model,
     Normal,
     Number,
     Operation,
@@ -31,7 +31,6 @@ from hylift.language.syntax import (
     Place,
     Power,
     Quantified,
-    Rule,
     Source,
     Term,
     Truth,
