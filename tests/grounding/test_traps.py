@@ -122,12 +122,14 @@ def _problems(text: str):
 
 def test_a_variance_of_0_is_called_a_variance() -> None:
     declared = "y(x): real\nA(x)\nnormal(y(x) | 0, 1)\n0.1 A(x)\n"
-    assert "the variance of normal must be positive, not 0" in refused(
-        declared + "normal(y(x) | 1, 0)", {"x": ["1"]}
+    assert (
+        "the variance of normal must be positive, not 0: a variance of 0, a deterministic "
+        "relation, is no density; use a small one"
+        in refused(declared + "normal(y(x) | 1, 0)", {"x": ["1"]})
     )
     assert refused(declared + "normal(y(x) | 1, A(x))", {"x": ["1"]}) == (
-        "the variance in 'normal(y(x) | 1, A(x))' is not positive where A(x) is false: a variance "
-        "of 0, a deterministic relation, is no density; use a small one"
+        "the variance in 'normal(y(x) | 1, A(x))' is 0 where A(x) is false: a variance of 0, a "
+        "deterministic relation, is no density; use a small one"
     )
 
 

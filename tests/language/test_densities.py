@@ -95,6 +95,61 @@ def test_counts_with_an_unknown_rate() -> None:
     assert own.std == pytest.approx(exact.std(), abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("rule", "log_likelihood"),
+    [
+        ("poisson(n(d) | exp(x))", lambda n, x: stats.poisson(np.exp(x)).logpmf(n)),
+        ("normal(n(d) | 4, exp(x))", lambda n, x: stats.norm(4, np.exp(x / 2)).logpdf(n)),
+        ("normal(n(d) | 4, 2*exp(x)^2)", lambda n, x: stats.norm(4, 2**0.5 * np.exp(x)).logpdf(n)),
+        ("student(n(d) | 4, exp(x), 3)", lambda n, x: stats.t(3, 4, np.exp(x / 2)).logpdf(n)),
+        ("gamma(n(d) | 2, exp(x))", lambda n, x: stats.gamma(2, scale=np.exp(-x)).logpdf(n)),
+        ("exponential(n(d) | exp(x))", lambda n, x: stats.expon(scale=np.exp(-x)).logpdf(n)),
+    ],
+)
+def test_exponential_links_may_overflow_far_away(rule, log_likelihood) -> None:
+    counts = [3.0, 5.0]
+    rules = f"n(day): real[0, 100]\nx: real\nnormal(x | 0, 1)\n{rule}"
+    graph = hl.ground(hl.parse(rules), {"n": [("mon", 3.0), ("tue", 5.0)]})
+    posterior = hl.infer(graph, hl.Exact())
+
+    x = np.linspace(-12, 12, 4001)  # the sum is exact for what falls off at both ends
+    density = np.exp(stats.norm.logpdf(x) + sum(log_likelihood(n, x) for n in counts))
+    total = density.sum() * (x[1] - x[0])
+    mean = (density * x).sum() / density.sum()
+    assert posterior.log_partition.value == pytest.approx(np.log(total), abs=1e-6)
+    assert posterior.marginal("x").mean == pytest.approx(mean, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("rules", "sentence"),
+    [
+        (
+            "A: boolean\nH: boolean\nbernoulli(A | 0.5 + 0.65*H)",
+            "'p' in 'bernoulli(A | 0.5 + 0.65 * H)' is 1.15 where A is false and H is true: a "
+            "probability is between 0 and 1",
+        ),
+        (
+            "y: real\nm: real\nv: real[-1, 9]\nnormal(m | 0, 1)\nnormal(y | m, v)",
+            "it must be positive, so give the reals in it bounds, as in 'noise: real[0, inf]'",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*declare 'v' as real")
+def test_impossible_parameters_are_told(rules: str, sentence: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        hl.infer(hl.ground(hl.parse(rules), {"y": 1.0} if "y" in rules else None))
+    assert sentence in str(caught.value)
+
+
+def test_a_variance_that_may_be_negative_is_warned_of() -> None:
+    rules = "y: real\nv: real\nnormal(y | 0, v)"
+    (found,) = hl.check(hl.parse(rules + "\nnormal(v | 3, 1)"))
+    assert found.message == (
+        "the variance of normal is positive, but 'v' may be negative: declare 'v' as real[0, inf]"
+    )
+    hl.ground(hl.parse(rules), {"v": 2.0})  # it is known not to be
+
+
 def test_names_of_distributions_stay_free_for_predicates() -> None:
     model = hl.parse("beta(item): real\ngamma: real\nnormal(beta(i) | gamma, 1)\n-1 gamma^2")
     assert [declared.name for declared in model.predicates] == ["beta", "gamma"]

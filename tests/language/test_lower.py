@@ -5,7 +5,8 @@ import pytest
 
 import hylift as hl
 from hylift.errors import ModelError
-from hylift.language.lowering.lower import Leaf, Slot, lower
+from hylift.language.lowering.formula import Leaf, Slot
+from hylift.language.lowering.lower import lower
 from hylift.language.syntax import (
     Apply,
     Atom,

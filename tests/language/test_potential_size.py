@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from hylift.errors import ModelError
-from hylift.language.lowering.lower import Slot, lower
+from hylift.language.lowering.formula import Slot
+from hylift.language.lowering.lower import lower
 from hylift.language.syntax import Atom, Expr, Variable, binary
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from hylift.graph import FactorGroup
 from hylift.inference.sampling.lines import Part
-from hylift.language.lowering.lower import Formula, Slot
+from hylift.language.lowering.formula import Formula, Slot
 from hylift.language.syntax import Apply, Call, Comparison, Expr, Gaussian, Normal, Number, binary
 from hylift.language.walk import atoms, logical_comparisons, nodes
 from hylift.potentials import REAL, Function

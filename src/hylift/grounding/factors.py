@@ -18,7 +18,8 @@ from hylift.grounding.guards import as_number
 from hylift.grounding.plan import RulePlan, unique_term
 from hylift.grounding.query import Groundings, counts, groundings
 from hylift.grounding.world import World
-from hylift.language.lowering.lower import Leaf, Slot, lower
+from hylift.language.lowering.formula import Leaf, Slot
+from hylift.language.lowering.lower import lower
 from hylift.language.syntax import Atom, Constant, Expr, Term
 from hylift.language.walk import conditioning_variables
 

@@ -310,6 +310,9 @@ CATEGORICAL = "categorical"
 OF_TRUTHS = ("bernoulli", "bernoulli_logit", "bernoulli_probit")
 """Those of truth values."""
 
+POSITIVE = ("rate", "shape", "a", "b", "v", "nu")
+"""The names of parameters that are positive numbers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Density(Expr):

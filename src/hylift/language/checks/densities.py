@@ -9,11 +9,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from hylift.errors import did_you_mean
+from hylift.language.lowering.faults import DETERMINISTIC
 from hylift.language.report import Problem, error, warning
 from hylift.language.statements import Model, Rule
 from hylift.language.syntax import (
     DENSITIES,
     OF_TRUTHS,
+    POSITIVE,
     Atom,
     Categorical,
     Density,
@@ -36,7 +38,8 @@ def positive_problems(model: Model, expr: Expr, what: str) -> Iterator[Problem]:
     if isinstance(value, Problem):
         yield value
     elif value <= 0:
-        yield error(f"{what} must be positive, not {value:g}", expr)
+        advice = f": {DETERMINISTIC}" if value == 0 and "variance" in what else ""
+        yield error(f"{what} must be positive, not {value:g}{advice}", expr)
 
 
 def gaussian_problems(model: Model, node: Gaussian) -> Iterator[Problem]:
@@ -91,7 +94,23 @@ def normal_problems(model: Model, node: Normal) -> Iterator[Problem]:
         yield error(message, node.value)
     if not atoms(node.var):
         yield from positive_problems(model, node.var, "the variance of normal")
+    yield from _sign_problems(model, node.var, "the variance of normal")
     yield from _meant_sum(model, node)
+
+
+def _sign_problems(model: Model, parameter: Expr, what: str) -> Iterator[Problem]:
+    """The warning about a real that may be negative, but is a positive parameter."""
+    if isinstance(parameter, Atom) and not is_truth(model, parameter):
+        declared = model.predicate_by_name[parameter.predicate]
+        if declared.domain.lower < 0:
+            ends = f"real[0, {declared.domain.upper:g}]"
+            yield Problem(
+                "warning",
+                f"{what} is positive, but '{shown(parameter)}' may be negative: declare "
+                f"'{declared.name}' as {ends}",
+                parameter.place,
+                declared.name,
+            )
 
 
 _SUPPORT = {"beta": (0.0, 1.0)}
@@ -117,6 +136,8 @@ def density_problems(model: Model, node: Density) -> Iterator[Problem]:
         what = f"'{name}' of {node.name}"
         if not atoms(parameter) and name not in ("m", "score"):
             yield from positive_problems(model, parameter, what)
+        if name in POSITIVE:
+            yield from _sign_problems(model, parameter, what)
         value = constant_or_problem(model, parameter, what) if not atoms(parameter) else None
         if name == "p" and isinstance(value, float) and value > 1:
             yield error(f"{what} is a probability, not {value:g}", parameter)

@@ -12,7 +12,8 @@ import numpy as np
 from hylift.errors import ModelError, proper_remedy
 from hylift.language.checks.grips import Fault, Grip, Labels, fault_of, in_words
 from hylift.language.lowering.evaluate import TruthArray
-from hylift.language.lowering.lower import Leaf, Slot, lower
+from hylift.language.lowering.formula import Leaf, Slot
+from hylift.language.lowering.lower import lower
 from hylift.language.report import Problem
 from hylift.language.statements import Model, PredicateDeclaration, Rule
 from hylift.language.syntax import (

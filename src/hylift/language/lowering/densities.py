@@ -29,6 +29,11 @@ def _positive(parameter: Any) -> Any:
     return np.where(parameter > 0, parameter, np.nan)
 
 
+def _falling(rising: Any, lost: Any) -> Any:
+    """The difference, -inf where both are infinite: what is lost grows faster."""
+    return np.where(np.isposinf(lost), -np.inf, rising - lost)
+
+
 def _bernoulli(truth: Any, p: Any) -> Any:
     p = np.where((p >= 0) & (p <= 1), p, np.nan)
     return np.where(truth, np.log(p), np.log1p(-p))
@@ -37,13 +42,14 @@ def _bernoulli(truth: Any, p: Any) -> Any:
 def _poisson(count: Any, rate: Any) -> Any:
     is_count = (count >= 0) & (count == np.floor(count))
     rate = np.where(rate >= 0, rate, np.nan)
-    return _where(is_count, xlogy(count, rate) - rate - gammaln(count + 1))
+    return _where(is_count, _falling(xlogy(count, rate), rate) - gammaln(count + 1))
 
 
 def _gamma(x: Any, shape: Any, rate: Any) -> Any:
     shape, rate = _positive(shape), _positive(rate)
     near = np.maximum(x, TINY)
-    return _where(x >= 0, xlogy(shape, rate) + xlogy(shape - 1, near) - rate * x - gammaln(shape))
+    rising = xlogy(shape, rate) + xlogy(shape - 1, near) - gammaln(shape)
+    return _where(x >= 0, _falling(rising, rate * near))
 
 
 def _beta(x: Any, a: Any, b: Any) -> Any:

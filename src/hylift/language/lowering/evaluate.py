@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from hylift.errors import ModelError
 from hylift.language.syntax import (
     COMPARISONS,
+    DENSITIES,
+    POSITIVE,
     Apply,
     Atom,
     Call,
@@ -43,7 +45,7 @@ Operand: TypeAlias = "QuadraticPolynomial | NDArray[np.bool_] | FloatArray | flo
 
 
 class NotQuadratic(Exception):  # noqa: N818  (an answer, which the caller acts upon)
-    """The result is not a polynomial of degree at most two."""
+    """The result is no polynomial of degree at most two."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -261,10 +263,10 @@ def _plain(expr: Expr, leaf: LeafValue) -> FloatArray:
 
 
 def _truth(expr: Expr, leaf: LeafValue) -> TruthArray:
-    value = _value(expr, leaf)
-    if isinstance(value, QuadraticPolynomial) or value.dtype != np.bool_:
+    value = np.asarray(_value(expr, leaf))
+    if value.dtype != np.bool_:
         raise TypeError(f"a number stands where a truth is needed: {expr}")
-    return np.asarray(value, dtype=np.bool_)
+    return value
 
 
 _LOGIC: dict[str, Callable[[TruthArray, TruthArray], TruthArray]] = {
@@ -329,15 +331,36 @@ def _gaussian(expr: Gaussian, leaf: LeafValue) -> NumberValue:
     return total
 
 
+LEAST_VARIANCE = 1e-280
+"""Below it, a variance that is positive by its form has underflowed: all values are impossible."""
+
+
 def _normal(expr: Normal, leaf: LeafValue) -> NumberValue:
     """-(y - mean)² / 2 var - ½ log(2π var); impossible where a hidden variance is 0."""
     var = _plain(expr.var, leaf)
     residual = _number(expr.value, leaf) - _number(expr.mean, leaf)
-    if isinstance(residual, np.ndarray) and (var == 0).any():
-        safe = np.where(var == 0, 1.0, var)
-        found = -(residual**2) / (2 * safe) - 0.5 * np.log(2 * np.pi * safe)
-        return np.where(var == 0, -np.inf, found)
-    return quotient(-(residual**2), 2 * var) - 0.5 * np.log(2 * np.pi * var)
+    none = var < LEAST_VARIANCE if _is_positive(expr.var, leaf) else np.zeros(var.shape, bool)
+    if isinstance(residual, np.ndarray):
+        none = none | (var == 0)
+    if not none.any():
+        return quotient(-(residual**2), 2 * var) - 0.5 * np.log(2 * np.pi * var)
+    safe = np.where(none, 1.0, var)
+    constant = np.where(none, -np.inf, -0.5 * np.log(2 * np.pi * safe))
+    return product(-(residual**2), np.where(none, 0.0, 0.5 / safe)) + constant
+
+
+def _is_positive(expr: Expr, leaf: LeafValue) -> bool:
+    """True for a number that is positive whatever its atoms are, such as `2 * exp(x)`."""
+    match expr:
+        case Number() | Parameter():
+            return bool(np.all(_plain(expr, leaf) > 0))
+        case Call(function="exp"):
+            return True
+        case Power(base=base):
+            return _is_positive(base, leaf)
+        case Operation(op="+" | "*" | "/", operands=operands):
+            return all(_is_positive(operand, leaf) for operand in operands)
+    return False
 
 
 def _density(expr: Density, leaf: LeafValue) -> NumberValue:
@@ -349,7 +372,12 @@ def _density(expr: Density, leaf: LeafValue) -> NumberValue:
     is_line = expr.name == "exponential" and isinstance(expr.value, Atom)  # within its support
     if isinstance(value, QuadraticPolynomial) and is_line:
         return np.log(parameters[0]) - product(parameters[0], value)
-    return log_density(expr.name, _plain(expr.value, leaf), *parameters)
+    none: Any = False
+    for place, name in enumerate(DENSITIES[expr.name]):
+        if name in POSITIVE and _is_positive(expr.parameters[place], leaf):
+            lost = parameters[place] == 0  # by underflow
+            none, parameters[place] = none | lost, np.where(lost, 1.0, parameters[place])
+    return np.where(none, -np.inf, log_density(expr.name, _plain(expr.value, leaf), *parameters))
 
 
 def _apply(expr: Apply, leaf: LeafValue) -> FloatArray:
@@ -363,11 +391,9 @@ def _apply(expr: Apply, leaf: LeafValue) -> FloatArray:
     if result.dtype.kind not in "biuf":
         raise ModelError(f"{called} must return numbers, not {result.tolist()!r}")
     shape = np.broadcast_shapes(*(argument.shape for argument in arguments))
-    try:
-        fits = np.broadcast_shapes(result.shape, shape) == shape
-    except ValueError:
-        fits = False
-    if not fits:
+    if result.ndim > len(shape) or any(
+        size not in (1, whole) for size, whole in zip(result.shape[::-1], shape[::-1], strict=False)
+    ):
         raise ModelError(
             f"{called} returned the shape {result.shape} for arguments that broadcast to {shape}"
         )
