@@ -115,7 +115,7 @@ def _sum_over_lattices() -> None:
     import hylift as hl
 
     near = hl.ConditionalQuadratic.linear_gaussian([1.0], 1.0)
-    own = hl.ConditionalQuadratic.square(-1.0)
+    own = hl.ConditionalQuadratic.gaussian([1e4], [[1.0]])  # so far that reals are centred
     sensor = own.times([0.1, 1.0])
     broken = [f"{real}{i}" for real in "xy" for i in range(20)]
     weights = hl.Table(np.stack([np.zeros(40), np.linspace(-3, -1, 40)], axis=1))

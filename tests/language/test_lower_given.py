@@ -123,6 +123,13 @@ def test_a_quadratic_with_observed_reals_takes_part_in_lifting():
 
 
 def test_values_that_make_no_number_are_told():
+    graph = grounded("k + log(x(r))", x=observed(-np.ones(4)), y=observed(Y))
+
+    with pytest.raises(hl.HyliftError, match=r"is nan where x\(r\) is -1"):
+        graph.condition()
+
+
+def test_an_observed_variance_of_0_is_refused_by_name():
     graph = grounded("normal(k | y(r), x(r))", x=observed(np.zeros(4)), y=observed(Y))
 
     with pytest.raises(hl.HyliftError, match=r"is 0 where y\(r\) is 1 and x\(r\) is 0"):

@@ -43,7 +43,9 @@ def check_answer(
             solution = replace(posterior.solution, is_certified=False)
             posterior = replace(posterior, solution=solution, checked=None)
         attempts = Attempts(prepared, request, None, Clock(seconds, request.began))
-        posterior = replace(with_check(posterior, attempts), again=posterior.again)
+        checked = with_check(posterior, attempts)
+        if checked is not posterior:
+            posterior = replace(checked, again=posterior.again)
     warn_of_doubt(posterior, stacklevel=2)
     return posterior
 
