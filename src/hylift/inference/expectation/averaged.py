@@ -30,14 +30,12 @@ class Averages(NamedTuple):
 
 def averaged(sites: Sites, probs: FloatArray, some: Work) -> Averages:
     """Averages of some sites in closed form; probs: (point,), of states."""
-    terms, points = sites.terms, sites.points
     found = Averages(
         np.zeros(sites.matrix_ptr[-1]), np.zeros(sites.dim_ptr[-1]), np.zeros(len(sites))
     )
     in_blocks(
-        kernels.averages, some.blocks, some.ids, terms.slot_ptr, terms.slots, terms.num_discrete,
-        terms.num_joint, terms.base, terms.theta, points.first, probs, sites.dim, sites.dim_ptr,
-        sites.matrix_ptr, int(terms.num_discrete.max(initial=0)), *found,
+        kernels.averages, some.blocks, some.ids, sites.layout, sites.terms.slots,
+        sites.points.first, probs, int(sites.terms.num_discrete.max(initial=0)), *found,
     )  # fmt: skip
     return found
 
@@ -56,11 +54,7 @@ def projected(
 ) -> tuple[FloatArray, FloatArray]:
     """A vector (step,) and a symmetric matrix (entry,) in the coordinates of some sites."""
     found = np.zeros(sites.dim_ptr[-1]), np.zeros(sites.matrix_ptr[-1])
-    in_blocks(
-        joint_kernels.project, some.blocks, some.ids, sites.real_ptr, sites.step, sites.pair_ptr,
-        sites.pair, sites.dim, sites.dim_ptr, sites.matrix_ptr, sites.basis_ptr, sites.basis,
-        vector, matrix, *found,
-    )  # fmt: skip
+    in_blocks(joint_kernels.project, some.blocks, some.ids, sites.layout, vector, matrix, *found)
     return found
 
 
@@ -75,11 +69,10 @@ def tables_of(
 ) -> FloatArray:
     """A(s) · matrix + b(s) · vector of the joint states of some sites, whose tables begin at
     table_ptr; if they are whole, with c(s)."""
-    terms, table = sites.terms, np.zeros(table_ptr[-1])
-    own = projected(sites, some, vector, matrix)
+    own, table = projected(sites, some, vector, matrix), np.zeros(table_ptr[-1])
     in_blocks(
-        kernels.expected_tables, some.blocks, some.ids, terms.num_joint, terms.base, terms.theta,
-        sites.dim, sites.dim_ptr, sites.matrix_ptr, *own, is_whole, table_ptr, table,
+        kernels.expected_tables, some.blocks, some.ids, sites.layout, *own, is_whole, table_ptr,
+        table,
     )  # fmt: skip
     return table
 

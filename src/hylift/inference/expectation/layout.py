@@ -20,6 +20,7 @@ from hylift.inference.expectation.coordinates import (
 )
 from hylift.inference.expectation.joint import FloatArray, Ids, Joint, Solved
 from hylift.inference.expectation.kernels import joint as kernels
+from hylift.inference.expectation.kernels.sites import SITE, SiteLayout, Tilted
 from hylift.inference.expectation.merging import is_base
 from hylift.inference.expectation.numeric import BoundSites
 from hylift.inference.message.layout import Points
@@ -151,11 +152,22 @@ class Sites:
     def given_ptr(self) -> Ids:
         """(3, site + 1): log-weights, means and covariances of states of sites without closed
         form, among those of all."""
-        is_given = np.repeat(
-            [piece.numeric is not None for piece in self.pieces], np.diff(self.first)
-        )
-        count = np.where(is_given, self.terms.num_joint, 0)
+        is_given = _per_site(self.pieces, [piece.numeric is not None for piece in self.pieces])
+        count = is_given * self.terms.num_joint
         return np.stack([offsets(count), offsets(count * self.dim), offsets(count * self.dim**2)])
+
+    @cached_property
+    def layout(self) -> SiteLayout:
+        terms, site = self.terms, np.zeros(len(self), dtype=SITE)
+        site["slots"], site["num_discrete"] = terms.slot_ptr[:-1], terms.num_discrete
+        site["num_joint"], site["base"], site["dim"] = terms.num_joint, terms.base, self.dim
+        site["at"], site["matrix"] = self.dim_ptr[:-1], self.matrix_ptr[:-1]
+        site["reals"], site["num_reals"] = self.real_ptr[:-1], np.diff(self.real_ptr)
+        site["pairs"], site["basis"] = self.pair_ptr[:-1], self.basis_ptr[:-1]
+        site["is_whole"] = np.diff(self.basis_ptr) == 0
+        site["given"], site["is_given"] = self.given_ptr[:, :-1].T, np.diff(self.given_ptr[0]) > 0
+        place = self.points.place
+        return SiteLayout(site, terms.theta, place, self.step, self.pair, self.basis)
 
     @cached_property
     def of_component(self) -> NDArray[np.int32]:
@@ -188,6 +200,17 @@ class Sites:
             np.empty((4, dim, dim)), np.empty((3, dim)), np.empty((3, joint)),
             np.empty((with_reals, dim)), np.empty((with_reals, dim, dim)), np.empty((2, held)),
             np.empty((1, slots), dtype=np.int64),
+        )  # fmt: skip
+
+    def tilted(self) -> Tilted:
+        """Room for tilted distributions."""
+        dims, entries = int(self.dim_ptr[-1]), int(self.matrix_ptr[-1])
+        held, count = int(self.points.place[-1]), len(self)
+        logs, means, covariances = (np.zeros(int(ptr[-1])) for ptr in self.given_ptr)
+        return Tilted(
+            np.zeros(dims), np.zeros(entries), np.zeros(held), np.zeros(entries), np.zeros(dims),
+            np.zeros(held), np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.int64),
+            (logs, means, covariances),
         )  # fmt: skip
 
     def averages(self, is_weak: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
@@ -233,9 +256,8 @@ class Sites:
         joint = self.joint
         kernels.assemble(
             components, joint.component_ptr, joint.steps, joint.elimination.ptr, joint.base,
-            joint.linear, some[self.dim[some] > 0], copies, self.real_ptr,
-            self.step, self.pair_ptr, self.pair, self.dim, self.dim_ptr, self.matrix_ptr,
-            self.basis_ptr, self.basis, precision, linear, into.entries, into.total,
+            joint.linear, some[self.dim[some] > 0], self.layout, copies, precision, linear,
+            into.entries, into.total,
         )  # fmt: skip
         into.solve(components)
 

@@ -37,14 +37,14 @@ def marginals(state: Propagation) -> Beliefs:
 
 def _mixtures(state: Propagation) -> list[tuple[NDArray[Any], GaussianMixture]]:
     """For each real, the mixture of the site whose states tell most about it."""
-    sites, joint = state.sites, state.sites.joint
-    num_reals, found = len(joint.real), np.zeros(len(sites.step))
-    some = np.flatnonzero(sites.dim > 0)
-    kernels.separations(some, *_arguments(state), found)
-    slot = _most_telling(sites.step, found, num_reals)
+    sites, joint, solved = state.sites, state.sites.joint, state.solved
+    num_reals, share, kept = len(joint.real), np.zeros(len(sites.step)), state.tilted
+    own = kept._replace(candidate=kept.candidate.copy(), log_norm=kept.log_norm.copy())
+    tilted = sites.room(), sites.layout, state.now, own
+    kernels.separations(np.flatnonzero(sites.dim > 0), *tilted, solved.covariance, share)
+    slot = _most_telling(sites.step, share, num_reals)
     alone = np.flatnonzero(slot < 0)
-    own = (part[alone, None] for part in corrected_moments(state))
-    plain = GaussianMixture(np.ones(1), *own)
+    plain = GaussianMixture(np.ones(1), *(p[alone, None] for p in corrected_moments(state)))
     batches = [(joint.real[alone], plain)] if len(alone) else []
     steps = np.flatnonzero(slot >= 0)
     site = np.searchsorted(sites.real_ptr, slot[steps], side="right") - 1
@@ -54,22 +54,11 @@ def _mixtures(state: Propagation) -> list[tuple[NDArray[Any], GaussianMixture]]:
         at, places = steps[chosen], np.arange(len(chosen)) * size
         room = np.zeros((3, len(chosen) * size))
         within = slot[at] - sites.real_ptr[site[chosen]]
-        kernels.mixtures(site[chosen], within, *_arguments(state), places, *room)
+        whole = solved.mean, solved.covariance
+        kernels.mixtures(site[chosen], within, *tilted, *whole, places, *room)
         weights, means, variances = _fewer(*room.reshape(3, len(chosen), size))
         batches.append((joint.real[at], GaussianMixture(weights, means, variances)))
     return batches
-
-
-def _arguments(state: Propagation) -> tuple[Any, ...]:
-    sites, found, terms = state.sites, state.tilted, state.sites.terms
-    return (
-        sites.room(), terms.slot_ptr, terms.num_discrete, terms.num_joint, terms.base, terms.theta,
-        state.copies_of_site, sites.points.place, sites.dim, sites.dim_ptr, sites.matrix_ptr,
-        sites.given_ptr, *found.given, found.mean, found.covariance, state.precision, state.linear,
-        found.cavity, sites.real_ptr, sites.step, sites.pair_ptr, sites.pair, sites.basis_ptr,
-        sites.basis, state.solved.mean, state.solved.covariance, found.candidate.copy(),
-        found.log_norm.copy(),
-    )  # fmt: skip
 
 
 def _most_telling(step: Ids, share: FloatArray, num_reals: int) -> Ids:

@@ -12,9 +12,9 @@ from hylift.archive import Arrays
 from hylift.inference.expectation.joint import FloatArray, Ids, Solved
 from hylift.inference.expectation.kernels import joint as joint_kernels
 from hylift.inference.expectation.kernels import sites as kernels
+from hylift.inference.expectation.kernels.sites import Parameters, Tilted
 from hylift.inference.expectation.layout import Sites
 from hylift.inference.expectation.numeric import Current
-from hylift.inference.expectation.tilted import Active, Tilted
 from hylift.inference.loop import StepInfo, fill
 from hylift.inference.message.layout import Totals, Work, in_blocks
 from hylift.numerics.segments import log_sums
@@ -41,6 +41,35 @@ PULL, HASTE = 0.5, 8
 that such a step counts for in the patience with its part."""
 HALVINGS = 20
 """Shorter steps that are tried where the precision matrix is not positive definite."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Active:
+    """The parts of the graph that have not converged, and what is in them."""
+
+    parts: NDArray[np.bool_]  # (part,)
+    work: Work
+    """Its sites."""
+    components: Ids
+    variables: Work
+
+    @classmethod
+    def of(cls, sites: Sites, parts: NDArray[np.bool_]) -> Active:
+        discrete = sites.points.graph.variables.num_states > 0
+        variables = np.flatnonzero(parts[sites.part_of_variable] & discrete)
+        held = np.diff(sites.points.first)[variables]
+        ptr = sites.terms.incidence.ptr
+        some = np.flatnonzero(parts[sites.part])
+        return cls(
+            parts,
+            Work.of(some, sites.cost[some]),
+            np.flatnonzero(parts[sites.of_component]),
+            Work.of(variables, 2 * held * (ptr[variables + 1] - ptr[variables])),
+        )
+
+    @property
+    def sites(self) -> Ids:
+        return self.work.ids
 
 
 @dataclass(eq=False)
@@ -103,7 +132,11 @@ class Propagation:
 
     @cached_property
     def tilted(self) -> Tilted:
-        return Tilted.room(self.sites)
+        return self.sites.tilted()
+
+    @property
+    def now(self) -> Parameters:
+        return Parameters(self.precision, self.linear, self.message, self.copies_of_site)
 
     def tilt_all(self) -> None:
         """The tilted distributions of all sites, each by itself."""
@@ -247,41 +280,23 @@ class Propagation:
     def tilt(self, work: Work) -> None:
         """The tilted distributions of some sites, from the current Gaussian and messages."""
         sites, found, points = self.sites, self.tilted, self.sites.points
-        terms, some = sites.terms, work.ids
+        layout, some = sites.layout, work.ids
         in_blocks(
-            joint_kernels.project, work.blocks, some, sites.real_ptr, sites.step, sites.pair_ptr,
-            sites.pair, sites.dim, sites.dim_ptr, sites.matrix_ptr, sites.basis_ptr, sites.basis,
-            self.solved.mean, self.solved.covariance, found.mean, found.covariance,
+            joint_kernels.project, work.blocks, some, layout, self.solved.mean,
+            self.solved.covariance, found.mean, found.covariance,
         )  # fmt: skip
         found.cavity[:] = self.totals.cavities(self.message, np.zeros(points.first[-1]))
-        shape = (
-            terms.slot_ptr, terms.num_discrete, points.place, sites.dim, sites.dim_ptr,
-            sites.matrix_ptr,
-        )  # fmt: skip
         is_some = np.zeros(len(sites), dtype=bool)
         is_some[some] = True
-        kernels.untie(
-            some, is_some, self.tied, self.other, *shape, found.mean, found.covariance,
-            found.cavity,
-        )  # fmt: skip
-        own, copies = self._firsts(work), self.copies_of_site
+        kernels.untie(some, is_some, self.tied, self.other, layout, found)
+        own, now = self._firsts(work), self.now
         self._integrate(own.ids)
 
         def run(begin: int, end: int) -> None:
-            kernels.tilt(
-                begin, end, own.ids, sites.room(), terms.slot_ptr, terms.num_discrete,
-                terms.num_joint, terms.base, terms.theta, copies, points.place, sites.dim,
-                sites.dim_ptr, sites.matrix_ptr, sites.given_ptr, *found.given, found.mean,
-                found.covariance, self.precision, self.linear, found.cavity, self.message,
-                found.precision_step, found.linear_step, found.candidate, found.log_norm,
-                found.change, found.status,
-            )  # fmt: skip
+            kernels.tilt(begin, end, own.ids, sites.room(), layout, now, found)
 
         in_blocks(run, own.blocks)
-        kernels.spread(
-            some, self.tied, *shape, found.precision_step, found.linear_step, found.candidate,
-            found.log_norm, found.change, found.status,
-        )  # fmt: skip
+        kernels.spread(some, self.tied, layout, found)
         impossible = np.flatnonzero(found.status[some] == kernels.IMPOSSIBLE)
         if len(impossible):
             raise points.contradiction(int(some[impossible[0]]))
@@ -324,7 +339,7 @@ class Propagation:
     def _move(self) -> None:
         """Go a share of the way, and less where the precision would not be positive definite."""
         sites, active = self.sites, self.active
-        before = self.precision.copy(), self.linear.copy(), self.message.copy()
+        before = Parameters(*(part.copy() for part in self.now))
         share, some, components = self.share.copy(), active.sites, active.components
         share[self.is_done | np.isinf(self.lowest)] = 0.0  # done, or about to begin anew
         share[self.is_pulled] = PULL
@@ -343,15 +358,11 @@ class Propagation:
             components = np.flatnonzero(parts[sites.of_component])
         self.totals.gather(self.message, active.variables)
 
-    def _advance(self, some: Ids, share: FloatArray, before: tuple[FloatArray, ...]) -> None:
-        sites, found, terms = self.sites, self.tilted, self.sites.terms
-        alone = np.diff(terms.slot_ptr) == 1
+    def _advance(self, some: Ids, share: FloatArray, before: Parameters) -> None:
+        sites = self.sites
+        alone = np.diff(sites.terms.slot_ptr) == 1
         own = np.where(alone & (sites.dim == 0), 1.0, share[sites.part])
-        kernels.advance_sites(
-            some, own, terms.slot_ptr, terms.num_discrete, sites.points.place, sites.dim,
-            sites.dim_ptr, sites.matrix_ptr, found.status, *before, found.precision_step,
-            found.linear_step, found.candidate, self.precision, self.linear, self.message,
-        )  # fmt: skip
+        kernels.advance_sites(some, own, sites.layout, self.tilted, before, self.now)
 
     def _solve(self, some: Ids, components: Ids) -> None:
         """The Gaussian of some components, of the sites in them."""

@@ -3,25 +3,25 @@
 import numpy as np
 from numba import njit
 
+from hylift.inference.expectation.kernels.sites import next_state
+
 
 @njit(cache=True, nogil=True)
-def averages(
-    begin, end, some, slot_ptr, slots, num_discrete, num_joint, base, theta, first, probs, dim,
-    dim_ptr, matrix_ptr, most, precision, linear, constant,
-):  # fmt: skip
+def averages(begin, end, some, sites, slots, first, probs, most, precision, linear, constant):
     """Fill precision -2 E[A], linear part E[b] and constant E[c] of some sites; probs: (point,);
     most: discrete slots of a site, at most."""
-    state = np.zeros(most, dtype=np.int64)
+    state, theta = np.zeros(most, dtype=np.int64), sites.theta
     for number in range(begin, end):
         c = some[number]
-        r, low, n, matrix = dim[c], slot_ptr[c], num_discrete[c], matrix_ptr[c]
-        at_b = base[c] + num_joint[c] * r * r
-        at_c = at_b + num_joint[c] * r
-        precision[matrix : matrix_ptr[c + 1]] = 0.0
-        linear[dim_ptr[c] : dim_ptr[c + 1]] = 0.0
+        site = sites.site[c]
+        r, low, n, at, matrix = site.dim, site.slots, site.num_discrete, site.at, site.matrix
+        at_b = site.base + site.num_joint * r * r
+        at_c = at_b + site.num_joint * r
+        precision[matrix : matrix + r * r] = 0.0
+        linear[at : at + r] = 0.0
         constant[c] = 0.0
         state[:n] = 0
-        for joint in range(num_joint[c]):
+        for joint in range(site.num_joint):
             p = 1.0
             for place in range(n):
                 p *= probs[first[slots[low + place]] + state[place]]
@@ -29,36 +29,29 @@ def averages(
                 constant[c] += p * theta[at_c + joint]
                 if theta[at_c + joint] > -np.inf:
                     for a in range(r):
-                        linear[dim_ptr[c] + a] += p * theta[at_b + joint * r + a]
+                        linear[at + a] += p * theta[at_b + joint * r + a]
                     for a in range(r * r):
-                        precision[matrix + a] -= 2.0 * p * theta[base[c] + joint * r * r + a]
-            for place in range(n - 1, -1, -1):  # the next joint state
-                variable = slots[low + place]
-                state[place] += 1
-                if state[place] < first[variable + 1] - first[variable]:
-                    break
-                state[place] = 0
+                        precision[matrix + a] -= 2.0 * p * theta[site.base + joint * r * r + a]
+            next_state(state, sites.place, low, n)
 
 
 @njit(cache=True, nogil=True)
-def expected_tables(
-    begin, end, some, num_joint, base, theta, dim, dim_ptr, matrix_ptr, vectors, matrices, is_whole,
-    table_ptr, table,
-):  # fmt: skip
+def expected_tables(begin, end, some, sites, vectors, matrices, is_whole, table_ptr, table):
     """Fill the tables of some sites with A · matrix + b · vector + c of each joint state; c is left
     out, and what is impossible is 0, unless they are to be whole."""
+    theta = sites.theta
     for number in range(begin, end):
-        c = some[number]
-        r = dim[c]
-        at_b = base[c] + num_joint[c] * r * r
-        at_c = at_b + num_joint[c] * r
-        for joint in range(num_joint[c]):
+        site = sites.site[some[number]]
+        r = site.dim
+        at_b = site.base + site.num_joint * r * r
+        at_c = at_b + site.num_joint * r
+        for joint in range(site.num_joint):
             total = theta[at_c + joint] if is_whole else 0.0
             if theta[at_c + joint] > -np.inf:
                 for a in range(r * r):
-                    total += theta[base[c] + joint * r * r + a] * matrices[matrix_ptr[c] + a]
+                    total += theta[site.base + joint * r * r + a] * matrices[site.matrix + a]
                 for a in range(r):
-                    total += theta[at_b + joint * r + a] * vectors[dim_ptr[c] + a]
+                    total += theta[at_b + joint * r + a] * vectors[site.at + a]
             table[table_ptr[number] + joint] = total
 
 

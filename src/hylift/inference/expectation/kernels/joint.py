@@ -14,11 +14,11 @@ from hylift.numerics.kernels.sparse import factorise, forward, selected_inverse
 
 @njit(cache=True, nogil=True)
 def assemble(
-    components, component_ptr, steps, ptr, base, base_linear, members, copies, real_ptr, step,
-    pair_ptr, pair, dim, dim_ptr, matrix_ptr, basis_ptr, basis, precision, linear, entries, total,
+    components, component_ptr, steps, ptr, base, base_linear, members, sites, copies, precision,
+    linear, entries, total,
 ):  # fmt: skip
     """Precision matrix and linear part of some components: the base and what sites add to it."""
-    num_steps = len(base_linear)
+    num_steps, basis = len(base_linear), sites.basis
     for k in components:
         for i in range(component_ptr[k], component_ptr[k + 1]):
             v = steps[i]
@@ -27,19 +27,18 @@ def assemble(
             for e in range(num_steps + ptr[v], num_steps + ptr[v + 1]):
                 entries[e] = base[e]
     for c in members:
-        r, n = dim[c], real_ptr[c + 1] - real_ptr[c]
-        at, matrix, own = dim_ptr[c], matrix_ptr[c], basis_ptr[c]
-        is_whole = basis_ptr[c + 1] == own
-        for i in range(n):
-            u = step[real_ptr[c] + i]
-            if is_whole:
+        site = sites.site[c]
+        r, at, matrix, own = site.dim, site.at, site.matrix, site.basis
+        for i in range(site.num_reals):
+            u = sites.step[site.reals + i]
+            if site.is_whole:
                 total[u] += copies[c] * linear[at + i]
             else:
                 for a in range(r):
                     total[u] += copies[c] * basis[own + i * r + a] * linear[at + a]
             for j in range(i + 1):
                 value = 0.0
-                if is_whole:
+                if site.is_whole:
                     value = precision[matrix + i * r + j]
                 else:
                     for a in range(r):
@@ -47,7 +46,7 @@ def assemble(
                         for b in range(r):
                             part += precision[matrix + a * r + b] * basis[own + j * r + b]
                         value += basis[own + i * r + a] * part
-                entries[pair[pair_ptr[c] + i * n + j]] += copies[c] * value
+                entries[sites.pair[site.pairs + i * site.num_reals + j]] += copies[c] * value
 
 
 @njit(cache=True, nogil=True)
@@ -82,31 +81,29 @@ def solve(
 
 
 @njit(cache=True, nogil=True)
-def project(
-    begin, end, some, real_ptr, step, pair_ptr, pair, dim, dim_ptr, matrix_ptr, basis_ptr, basis,
-    mean, covariance, own_mean, own_covariance,
-):  # fmt: skip
+def project(begin, end, some, sites, mean, covariance, own_mean, own_covariance):
     """Means and covariances of the coordinates of some sites."""
+    basis = sites.basis
     for k in range(begin, end):
-        c = some[k]
-        r, n = dim[c], real_ptr[c + 1] - real_ptr[c]
-        at, matrix, own = dim_ptr[c], matrix_ptr[c], basis_ptr[c]
-        if basis_ptr[c + 1] == own:
+        site = sites.site[some[k]]
+        r, n, at, matrix, own = site.dim, site.num_reals, site.at, site.matrix, site.basis
+        if site.is_whole:
             for i in range(n):
-                own_mean[at + i] = mean[step[real_ptr[c] + i]]
+                own_mean[at + i] = mean[sites.step[site.reals + i]]
                 for j in range(n):
-                    own_covariance[matrix + i * n + j] = covariance[pair[pair_ptr[c] + i * n + j]]
+                    known = covariance[sites.pair[site.pairs + i * n + j]]
+                    own_covariance[matrix + i * n + j] = known
             continue
         for a in range(r):
             own_mean[at + a] = 0.0
             for i in range(n):
-                own_mean[at + a] += basis[own + i * r + a] * mean[step[real_ptr[c] + i]]
+                own_mean[at + a] += basis[own + i * r + a] * mean[sites.step[site.reals + i]]
             for b in range(a + 1):
                 value = 0.0
                 for i in range(n):
                     part = 0.0
                     for j in range(n):
-                        known = covariance[pair[pair_ptr[c] + i * n + j]]
+                        known = covariance[sites.pair[site.pairs + i * n + j]]
                         part += known * basis[own + j * r + b]
                     value += basis[own + i * r + a] * part
                 own_covariance[matrix + a * r + b] = value

@@ -3,108 +3,74 @@
 from numba import njit
 
 from hylift.inference.expectation.kernels.dense import cholesky, inverse
-from hylift.inference.expectation.kernels.sites import FINE, tell, tilted_states
+from hylift.inference.expectation.kernels.sites import FINE, tilted
 
 
 @njit(cache=True, nogil=True)
-def separations(
-    some, room, slot_ptr, num_discrete, num_joint, base, theta, copies, place, dim, dim_ptr,
-    matrix_ptr, given_ptr, given_logs, given_means, given_spreads, mean, covariance, precision,
-    linear, cavity, real_ptr, step, pair_ptr, pair, basis_ptr, basis, whole_mean, whole_covariance,
-    candidate, log_norm, found,
-):  # fmt: skip
-    """found: (real slot,): the share of its variance that is between the states of its site."""
+def separations(some, room, sites, now, found, covariance, share):
+    """share: (real slot,): the share of its variance that is between the states of its site."""
     for c in some:
-        status = tilted_states(
-            c, room, slot_ptr, num_discrete, num_joint, base, theta, copies, place, dim, dim_ptr,
-            matrix_ptr, given_ptr, given_logs, given_means, given_spreads, mean, covariance,
-            precision, linear, cavity,
-        )  # fmt: skip
-        if status == FINE:
-            status = tell(
-                c, room, slot_ptr, num_discrete, num_joint, place, cavity, candidate, log_norm
-            )
-        if status != FINE:
+        if tilted(c, room, sites, now, found) != FINE:
             continue
-        weights = room[2]
-        for i in range(real_ptr[c + 1] - real_ptr[c]):
-            own = _along(
-                c, i, room, dim[c], matrix_ptr[c], covariance, real_ptr, pair_ptr, pair, basis_ptr,
-                basis, whole_covariance,
-            )  # fmt: skip
+        site, weights = sites.site[c], room[2]
+        for i in range(site.num_reals):
+            own = _along(site, i, room, sites, found, covariance)
             middle, between, within = 0.0, 0.0, 0.0
-            for s in range(num_joint[c]):
+            for s in range(site.num_joint):
                 if weights[0, s] > 0.0:
-                    middle += weights[0, s] * _mean(s, room, dim[c])
-            for s in range(num_joint[c]):
+                    middle += weights[0, s] * _mean(s, room, site.dim)
+            for s in range(site.num_joint):
                 if weights[0, s] > 0.0:
-                    away = _mean(s, room, dim[c]) - middle
+                    away = _mean(s, room, site.dim) - middle
                     between += weights[0, s] * away * away
-                    within += weights[0, s] * (own + _variance(s, room, dim[c]))
+                    within += weights[0, s] * (own + _variance(s, room, site.dim))
             if between + within > 0.0:
-                found[real_ptr[c] + i] = between / (between + within)
+                share[site.reals + i] = between / (between + within)
 
 
 @njit(cache=True, nogil=True)
 def mixtures(
-    sites, slots, room, slot_ptr, num_discrete, num_joint, base, theta, copies, place, dim, dim_ptr,
-    matrix_ptr, given_ptr, given_logs, given_means, given_spreads, mean, covariance, precision,
-    linear, cavity, real_ptr, step, pair_ptr, pair, basis_ptr, basis, whole_mean,
-    whole_covariance, candidate, log_norm, start, weight, middle, variance,
+    some, slots, room, sites, now, found, mean, covariance, start, weight, middle, variance
 ):  # fmt: skip
-    """Components, from start[k] on, of the reals in slots[k] of sites[k]."""
-    for k in range(len(sites)):
-        c, i = sites[k], slots[k]
-        status = tilted_states(
-            c, room, slot_ptr, num_discrete, num_joint, base, theta, copies, place, dim, dim_ptr,
-            matrix_ptr, given_ptr, given_logs, given_means, given_spreads, mean, covariance,
-            precision, linear, cavity,
-        )  # fmt: skip
-        if status == FINE:
-            status = tell(
-                c, room, slot_ptr, num_discrete, num_joint, place, cavity, candidate, log_norm
-            )
-        center = whole_mean[step[real_ptr[c] + i]]
-        whole = whole_covariance[step[real_ptr[c] + i]]
-        own = _along(
-            c, i, room, dim[c], matrix_ptr[c], covariance, real_ptr, pair_ptr, pair, basis_ptr,
-            basis, whole_covariance,
-        )  # fmt: skip
-        for s in range(num_joint[c]):
+    """Components, from start[k] on, of the reals in slots[k] of some[k]."""
+    for k in range(len(some)):
+        site, i = sites.site[some[k]], slots[k]
+        is_fine = tilted(some[k], room, sites, now, found) == FINE
+        real = sites.step[site.reals + i]
+        own = _along(site, i, room, sites, found, covariance)
+        for s in range(site.num_joint):
             at = start[k] + s
-            weight[at], middle[at], variance[at] = 0.0, center, whole
-            if status == FINE and room[2][0, s] > 0.0:
+            weight[at], middle[at], variance[at] = 0.0, mean[real], covariance[real]
+            if is_fine and room[2][0, s] > 0.0:
                 weight[at] = room[2][0, s]
-                middle[at] += _mean(s, room, dim[c])
-                variance[at] = own + _variance(s, room, dim[c])
-        if status != FINE:
+                middle[at] += _mean(s, room, site.dim)
+                variance[at] = own + _variance(s, room, site.dim)
+        if not is_fine:
             weight[start[k]] = 1.0
 
 
 @njit(cache=True, nogil=True)
-def _along(
-    c, i, room, r, matrix, covariance, real_ptr, pair_ptr, pair, basis_ptr, basis, whole_covariance
-):  # fmt: skip
+def _along(site, i, room, sites, found, covariance):
     """The variance of a real given the coordinates of its site; vectors[0] is how its mean follows
     them."""
     matrices, vectors = room[0], room[1]
-    follows, n = vectors[0], real_ptr[c + 1] - real_ptr[c]
-    if basis_ptr[c + 1] == basis_ptr[c]:
+    follows, r, n = vectors[0], site.dim, site.num_reals
+    if site.is_whole:
         for a in range(r):
             follows[a] = 1.0 if a == i else 0.0
         return 0.0
     lower = matrices[0]
     for a in range(r):
         for b in range(r):
-            lower[a, b] = covariance[matrix + a * r + b]
+            lower[a, b] = found.covariance[site.matrix + a * r + b]
     cholesky(lower, r)
     inverse(lower, r, matrices[1], vectors[2])
-    left = whole_covariance[pair[pair_ptr[c] + i * n + i]]
+    left = covariance[sites.pair[site.pairs + i * n + i]]
     for a in range(r):
         vectors[1][a] = 0.0
         for j in range(n):
-            known = whole_covariance[pair[pair_ptr[c] + i * n + j]]
-            vectors[1][a] += known * basis[basis_ptr[c] + j * r + a]
+            known = covariance[sites.pair[site.pairs + i * n + j]]
+            vectors[1][a] += known * sites.basis[site.basis + j * r + a]
     for a in range(r):
         follows[a] = 0.0
         for b in range(r):

@@ -5,9 +5,11 @@ relative to the mean of the coordinates, so that nothing large cancels.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from hylift.inference.expectation.kernels.dense import cholesky, inverse
 
@@ -15,48 +17,93 @@ FINE, IMPOSSIBLE, IMPROPER = 0, 1, 2
 """Of a site: it was updated; no joint state is possible; its tilted distribution is improper."""
 
 
+SITE = np.dtype(
+    [
+        ("slots", np.int64),  # first of its slots, the discrete ones
+        ("num_discrete", np.int64),
+        ("num_joint", np.int64),  # joint states
+        ("base", np.int64),  # of its parameters in `theta`
+        ("dim", np.int64),  # coordinates
+        ("at", np.int64),  # the first of these
+        ("matrix", np.int64),  # first entry of its matrix of coordinates
+        ("reals", np.int64),  # first of its slots for reals
+        ("num_reals", np.int64),
+        ("pairs", np.int64),  # first of its pairs of reals
+        ("basis", np.int64),  # first entry of its basis
+        ("is_whole", np.bool_),  # its coordinates are its reals
+        ("is_given", np.bool_),  # it has no closed form
+        ("given", np.int64, 3),  # first of its log-weights, means and covariances of states
+    ]
+)
+
+
+class SiteLayout(NamedTuple):
+    """Sites as kernels see them; few arrays, as each is compiled into each call."""
+
+    site: NDArray  # (site,): `SITE`
+    theta: NDArray  # parameters of all
+    place: NDArray  # (slot + 1,): first of its entries of messages
+    step: NDArray  # (real slot,): its step in the joint Gaussian
+    pair: NDArray  # (real slot, real slot) of each site: an entry of the joint Gaussian
+    basis: NDArray  # (real slot, coordinate) of each site
+
+
+class Parameters(NamedTuple):
+    """Natural parameters and messages of sites, and how many copies of its factor each has."""
+
+    precision: NDArray  # (site's matrix entry,)
+    linear: NDArray  # (site's coordinate,)
+    message: NDArray  # (entry,)
+    copies: NDArray  # (site,)
+
+
+class Tilted(NamedTuple):
+    """Of each site: moments of its coordinates, and the way to those of its tilted distribution."""
+
+    mean: NDArray  # (site's coordinate,)
+    covariance: NDArray  # (site's matrix entry,)
+    cavity: NDArray  # (entry,)
+    precision_step: NDArray
+    linear_step: NDArray
+    candidate: NDArray  # (entry,): messages
+    log_norm: NDArray  # (site,)
+    change: NDArray  # (site,)
+    status: NDArray  # (site,)
+    given: tuple[NDArray, NDArray, NDArray]
+    """Log-weights, means and covariances of states, of sites without closed form."""
+
+
 @njit(cache=True, nogil=True)
-def tilt(
-    begin, end, some, room, slot_ptr, num_discrete, num_joint, base, theta, copies, place, dim,
-    dim_ptr, matrix_ptr, given_ptr, given_logs, given_means, given_spreads, mean, covariance,
-    precision, linear, cavity, message, precision_step, linear_step, candidate, log_norm,
-    change, status,
-):  # fmt: skip
+def tilt(begin, end, some, room, sites, now, found):
     """New messages and steps of natural parameters of some sites, without damping."""
     matrices, vectors, weights, means, spreads = room[:5]
     for k in range(begin, end):
         c = some[k]
-        r, at, matrix = dim[c], dim_ptr[c], matrix_ptr[c]
-        status[c] = tilted_states(
-            c, room, slot_ptr, num_discrete, num_joint, base, theta, copies, place, dim, dim_ptr,
-            matrix_ptr, given_ptr, given_logs, given_means, given_spreads, mean, covariance,
-            precision, linear, cavity,
-        )  # fmt: skip
-        if status[c] == FINE:
-            status[c] = tell(
-                c, room, slot_ptr, num_discrete, num_joint, place, cavity, candidate, log_norm
-            )
-        if status[c] != FINE:
-            change[c] = 1.0
+        r = sites.site[c].dim
+        found.status[c] = tilted(c, room, sites, now, found)
+        if found.status[c] != FINE:
+            found.change[c] = 1.0
             continue
-        change[c] = compared(c, slot_ptr, num_discrete, place, message, candidate, cavity)
+        found.change[c] = compared(c, sites, now.message, found)
         if r:
-            moments(num_joint[c], r, weights, means, spreads, vectors[0], matrices[1])
-            moved = adopted(
-                r, at, matrix, vectors, matrices, mean, covariance, precision_step, linear_step
-            )
+            moments(sites.site[c].num_joint, r, weights, means, spreads, vectors[0], matrices[1])
+            moved = adopted(c, sites, vectors, matrices, found)
             if np.isnan(moved):
-                status[c], change[c] = IMPROPER, 1.0
+                found.status[c], found.change[c] = IMPROPER, 1.0
             else:
-                change[c] = max(change[c], moved)
+                found.change[c] = max(found.change[c], moved)
 
 
 @njit(cache=True, nogil=True)
-def tilted_states(
-    c, room, slot_ptr, num_discrete, num_joint, base, theta, copies, place, dim, dim_ptr,
-    matrix_ptr, given_ptr, given_logs, given_means, given_spreads, mean, covariance, precision,
-    linear, cavity,
-):  # fmt: skip
+def tilted(c, room, sites, now, found):
+    """Fills the room with the tilted distribution of a site: normalised weights, means and
+    covariances of its joint states; and fills in its messages and its log-norm."""
+    status = _tilted_states(c, room, sites, now, found)
+    return tell(c, room, sites, found) if status == FINE else status
+
+
+@njit(cache=True, nogil=True)
+def _tilted_states(c, room, sites, now, found):
     """Fills the room with weights, means and covariances of each joint state.
 
     weights: (3, joint state): log-weight without cavities of states, their finite part, and the
@@ -64,12 +111,13 @@ def tilted_states(
     1 / copies is in place of one of so many copies of its site.
     """
     matrices, vectors, weights, means, spreads, _, whole = room
-    r, at, matrix = dim[c], dim_ptr[c], matrix_ptr[c]
-    is_given = given_ptr[0, c + 1] > given_ptr[0, c]
-    joint, link, count = num_joint[c], slot_ptr[c], num_discrete[c]
+    site, theta, place = sites.site[c], sites.theta, sites.place
+    mean, covariance, cavity = found.mean, found.covariance, found.cavity
+    r, at, matrix, is_given, given = site.dim, site.at, site.matrix, site.is_given, site.given
+    joint, link, count = site.num_joint, site.slots, site.num_discrete
     lower, own, cavity_precision = matrices[0], matrices[1], matrices[2]
     pull, slope = vectors[0], vectors[1]
-    half, power = 0.0, 1.0 / copies[c]
+    half, power = 0.0, 1.0 / now.copies[c]
     if r and not is_given:
         for i in range(r):
             for j in range(r):
@@ -79,9 +127,9 @@ def tilted_states(
             return IMPROPER
         inverse(lower, r, own, vectors[2])
         for i in range(r):
-            pull[i] = -linear[at + i]
+            pull[i] = -now.linear[at + i]
             for j in range(r):
-                known = precision[matrix + i * r + j]
+                known = now.precision[matrix + i * r + j]
                 cavity_precision[i, j] = own[i, j] - known
                 pull[i] += known * mean[at + j]
     state = whole[0]
@@ -97,15 +145,15 @@ def tilted_states(
                 finite += value
         weights[1, s], weights[2, s] = finite, zeros
         if is_given:
-            value = given_logs[given_ptr[0, c] + s]
+            value = found.given[0][given[0] + s]
             for i in range(r):
-                means[s, i] = given_means[given_ptr[1, c] + s * r + i]
+                means[s, i] = found.given[1][given[1] + s * r + i]
                 for j in range(r):
-                    spreads[s, i, j] = given_spreads[given_ptr[2, c] + (s * r + i) * r + j]
+                    spreads[s, i, j] = found.given[2][given[2] + (s * r + i) * r + j]
         else:
-            value = power * theta[base[c] + joint * (r * r + r) + s]
+            value = power * theta[site.base + joint * (r * r + r) + s]
         if r and value > -np.inf and not is_given:
-            form, flat = base[c] + s * r * r, base[c] + joint * r * r + s * r
+            form, flat = site.base + s * r * r, site.base + joint * r * r + s * r
             for i in range(r):
                 steep = power * theta[flat + i]
                 slope[i] = pull[i] + steep
@@ -130,12 +178,12 @@ def tilted_states(
                     value += 0.5 * means[s, i] * slope[i]
                 value -= root + half
         weights[0, s] = value
-        _next(state, place, link, count)
+        next_state(state, place, link, count)
     return FINE
 
 
 @njit(cache=True, nogil=True, _nrt=False, inline="always")
-def _next(state, place, link, count):
+def next_state(state, place, link, count):
     """The next joint state, the last slot fastest."""
     j = count - 1
     while j >= 0:
@@ -147,14 +195,15 @@ def _next(state, place, link, count):
 
 
 @njit(cache=True, nogil=True)
-def tell(c, room, slot_ptr, num_discrete, num_joint, place, cavity, candidate, log_norm):
+def tell(c, room, sites, found):
     """Messages to the discrete variables of a site, its log-norm, and normalised weights.
 
     Each message is a sum without what its own variable says, which may be that a state is
     impossible.
     """
     weights, entries, whole = room[2], room[5], room[6]
-    joint, link, count = num_joint[c], slot_ptr[c], num_discrete[c]
+    site, place, cavity, candidate = sites.site[c], sites.place, found.cavity, found.candidate
+    joint, link, count = site.num_joint, site.slots, site.num_discrete
     first, state = place[link], whole[0]
     size = place[link + count] - first
     top, total = entries[0], entries[1]
@@ -179,7 +228,7 @@ def tell(c, room, slot_ptr, num_discrete, num_joint, place, cavity, candidate, l
                         total[e] += math.exp(seen - top[e])
                     else:
                         top[e] = max(top[e], seen)
-            _next(state, place, link, count)
+            next_state(state, place, link, count)
     if highest == -np.inf:
         return IMPOSSIBLE
     norm = 0.0
@@ -189,7 +238,7 @@ def tell(c, room, slot_ptr, num_discrete, num_joint, place, cavity, candidate, l
         norm += weights[0, s]
     for s in range(joint):
         weights[0, s] /= norm
-    log_norm[c] = highest + math.log(norm)
+    found.log_norm[c] = highest + math.log(norm)
     for j in range(count):
         low, high = place[link + j], place[link + j + 1]
         largest = -np.inf
@@ -204,10 +253,10 @@ def tell(c, room, slot_ptr, num_discrete, num_joint, place, cavity, candidate, l
 
 
 @njit(cache=True, nogil=True)
-def compared(c, slot_ptr, num_discrete, place, message, candidate, cavity):
+def compared(c, sites, message, found):
     """The largest change of a probability that new messages of a site make."""
-    change = 0.0
-    for j in range(slot_ptr[c], slot_ptr[c] + num_discrete[c]):
+    place, candidate, cavity, change = sites.place, found.candidate, found.cavity, 0.0
+    for j in range(sites.site[c].slots, sites.site[c].slots + sites.site[c].num_discrete):
         before, after, top_before, top_after = 0.0, 0.0, -np.inf, -np.inf
         for e in range(place[j], place[j + 1]):
             top_before = max(top_before, message[e] + cavity[e])
@@ -246,9 +295,11 @@ def moments(joint, r, weights, means, spreads, mean, spread):
 
 
 @njit(cache=True, nogil=True)
-def adopted(r, at, matrix, vectors, matrices, mean, covariance, precision_step, linear_step):
+def adopted(c, sites, vectors, matrices, found):
     """Steps of natural parameters to the moments vectors[0], matrices[1]; the change of moments in
     standard deviations, NaN where the covariance is not definite."""
+    r, at, matrix = sites.site[c].dim, sites.site[c].at, sites.site[c].matrix
+    covariance = found.covariance
     moved, spread, lower, new, old = vectors[0], matrices[1], matrices[0], matrices[2], matrices[3]
     change = 0.0
     for i in range(r):
@@ -271,36 +322,32 @@ def adopted(r, at, matrix, vectors, matrices, mean, covariance, precision_step, 
         pull = 0.0
         for j in range(r):
             step = 0.5 * (new[i, j] - old[i, j] + new[j, i] - old[j, i])
-            precision_step[matrix + i * r + j] = step
-            pull += new[i, j] * moved[j] + step * mean[at + j]
-        linear_step[at + i] = pull
+            found.precision_step[matrix + i * r + j] = step
+            pull += new[i, j] * moved[j] + step * found.mean[at + j]
+        found.linear_step[at + i] = pull
     return change
 
 
 @njit(cache=True, nogil=True, _nrt=False)
-def advance_sites(
-    some, share, slot_ptr, num_discrete, place, dim, dim_ptr, matrix_ptr, status, before_precision,
-    before_linear, before_message, precision_step, linear_step, candidate, precision, linear,
-    message,
-):  # fmt: skip
+def advance_sites(some, share, sites, found, before, now):
     """Go a share (site,) of the way to the new natural parameters and messages of some sites."""
     for c in some:
-        part = share[c] if status[c] == FINE else 0.0
-        for i in range(dim_ptr[c], dim_ptr[c] + dim[c]):
-            linear[i] = before_linear[i] + part * linear_step[i] if part else before_linear[i]
-        for i in range(matrix_ptr[c], matrix_ptr[c] + dim[c] * dim[c]):
-            precision[i] = before_precision[i]
+        site, part = sites.site[c], share[c] if found.status[c] == FINE else 0.0
+        for i in range(site.at, site.at + site.dim):
+            now.linear[i] = before.linear[i]
             if part:
-                precision[i] += part * precision_step[i]
-        if not part:
-            for e in range(place[slot_ptr[c]], place[slot_ptr[c] + num_discrete[c]]):
-                message[e] = before_message[e]
-            continue
-        for e in range(place[slot_ptr[c]], place[slot_ptr[c] + num_discrete[c]]):
-            old, new = before_message[e], candidate[e]
-            if old > -np.inf and new > -np.inf:
+                now.linear[i] += part * found.linear_step[i]
+        for i in range(site.matrix, site.matrix + site.dim * site.dim):
+            now.precision[i] = before.precision[i]
+            if part:
+                now.precision[i] += part * found.precision_step[i]
+        for e in range(sites.place[site.slots], sites.place[site.slots + site.num_discrete]):
+            old, new = before.message[e], found.candidate[e]
+            if not part:
+                new = old
+            elif old > -np.inf and new > -np.inf:
                 new = old + part * (new - old)
-            message[e] = new
+            now.message[e] = new
 
 
 ALIKE = 1e-11
@@ -308,10 +355,7 @@ ALIKE = 1e-11
 
 
 @njit(cache=True, nogil=True, _nrt=False)
-def untie(
-    some, is_some, tied, other, slot_ptr, num_discrete, place, dim, dim_ptr, matrix_ptr, mean,
-    covariance, cavity,
-):  # fmt: skip
+def untie(some, is_some, tied, other, sites, found):
     """Set sites apart whose Gaussian or messages differ from those of the site they are tied to.
 
     other: (site,), the first that differed from it, or -1.
@@ -321,10 +365,7 @@ def untie(
             tied[c] = c
         for _ in range(2):
             first = tied[c]
-            if first == c or _alike(
-                c, first, slot_ptr, num_discrete, place, dim[c], dim_ptr, matrix_ptr, mean,
-                covariance, cavity,
-            ):  # fmt: skip
+            if first == c or _alike(sites.site[c], sites.site[first], sites.place, found):
                 break
             if other[first] < 0 or not is_some[other[first]]:
                 other[first] = c
@@ -334,10 +375,9 @@ def untie(
 
 
 @njit(cache=True, nogil=True, _nrt=False)
-def _alike(
-    c, first, slot_ptr, num_discrete, place, r, dim_ptr, matrix_ptr, mean, covariance, cavity
-):  # fmt: skip
-    at, matrix, them, theirs = dim_ptr[c], matrix_ptr[c], dim_ptr[first], matrix_ptr[first]
+def _alike(one, other, place, found):
+    mean, covariance, cavity, r = found.mean, found.covariance, found.cavity, one.dim
+    at, matrix, them, theirs = one.at, one.matrix, other.at, other.matrix
     for i in range(r):
         own = covariance[matrix + i * r + i]
         away = mean[at + i] - mean[them + i]
@@ -348,30 +388,28 @@ def _alike(
             away = covariance[matrix + i * r + j] - covariance[theirs + i * r + j]
             if not abs(away) <= ALIKE * scale:
                 return False
-    low = place[slot_ptr[c]]
-    begin = place[slot_ptr[first]]
-    for e in range(place[slot_ptr[c] + num_discrete[c]] - low):
-        one, two = cavity[low + e], cavity[begin + e]
-        if one != two and not abs(one - two) <= ALIKE * (1.0 + abs(one)):
+    low, begin = place[one.slots], place[other.slots]
+    for e in range(place[one.slots + one.num_discrete] - low):
+        here, there = cavity[low + e], cavity[begin + e]
+        if here != there and not abs(here - there) <= ALIKE * (1.0 + abs(here)):
             return False
     return True
 
 
 @njit(cache=True, nogil=True, _nrt=False)
-def spread(
-    some, tied, slot_ptr, num_discrete, place, dim, dim_ptr, matrix_ptr, precision_step,
-    linear_step, candidate, log_norm, change, status,
-):  # fmt: skip
+def spread(some, tied, sites, found):
     """Give sites the new parameters of those that they are tied to."""
     for c in some:
         first = tied[c]
         if first == c:
             continue
-        log_norm[c], change[c], status[c] = log_norm[first], change[first], status[first]
-        for i in range(dim[c]):
-            linear_step[dim_ptr[c] + i] = linear_step[dim_ptr[first] + i]
-        for i in range(dim[c] * dim[c]):
-            precision_step[matrix_ptr[c] + i] = precision_step[matrix_ptr[first] + i]
-        low, begin = place[slot_ptr[c]], place[slot_ptr[first]]
-        for e in range(place[slot_ptr[c] + num_discrete[c]] - low):
-            candidate[low + e] = candidate[begin + e]
+        own, other, place = sites.site[c], sites.site[first], sites.place
+        found.log_norm[c], found.change[c] = found.log_norm[first], found.change[first]
+        found.status[c] = found.status[first]
+        for i in range(own.dim):
+            found.linear_step[own.at + i] = found.linear_step[other.at + i]
+        for i in range(own.dim * own.dim):
+            found.precision_step[own.matrix + i] = found.precision_step[other.matrix + i]
+        low, begin = place[own.slots], place[other.slots]
+        for e in range(place[own.slots + own.num_discrete] - low):
+            found.candidate[low + e] = found.candidate[begin + e]
