@@ -7,9 +7,15 @@ from dataclasses import replace
 from hylift.errors import IntractableError, UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.attempts import Attempts, Clock
-from hylift.inference.checking.check import BOTH, Check, unchecked, with_notes
+from hylift.inference.checking.answer import (
+    COARSE,
+    checked_on_nodes,
+    rests_on_nodes,
+    unchecked,
+    with_notes,
+)
+from hylift.inference.checking.check import BOTH, Check
 from hylift.inference.checking.cost import affords_check
-from hylift.inference.checking.nodes import COARSE, checked_on_nodes, rests_on_nodes
 from hylift.inference.exact import Exact
 from hylift.inference.expectation import EP
 from hylift.inference.method import Request

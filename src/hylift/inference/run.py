@@ -15,7 +15,7 @@ from hylift.files import check_target
 from hylift.graph import Evidence, FactorGraph
 from hylift.inference.attempts import Attempts, Clock
 from hylift.inference.capabilities import Rewrite
-from hylift.inference.checking.check import with_check
+from hylift.inference.checking.answer import with_check
 from hylift.inference.checking.quick import with_quick_check
 from hylift.inference.checkpoint import Checkpoint, fingerprint
 from hylift.inference.choice import choose_and_solve

@@ -63,12 +63,14 @@ def with_sum(answer: Posterior, flat: Posterior) -> Posterior:
     return replace(answer, log_partition=other).with_note(note)
 
 
-def correction(before: Posterior, found: Posterior) -> str:
-    """A note that another answer is returned, and how far the one before was off."""
+def corrected(before: Posterior, found: Posterior) -> Posterior:
+    """The answer that was found; if it is another, with a note on how far off the first was."""
+    if found.all_marginals is before.all_marginals:
+        return found
     size = Gaps.between(before, found).size
     worst = int(np.nanargmax(size))
     name = before.variables.names[int(np.flatnonzero(~before.observed)[worst])]
-    return (
+    return found.with_note(
         f"These are the marginals of {found.solution.method}: {before.solution.method} was off in "
         f"{counted(int((size > 1).sum()), 'variable')}, of which most in this one: "
         f"{difference(name, before.marginal(name), found.marginal(name))}."

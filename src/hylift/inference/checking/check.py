@@ -14,7 +14,6 @@ from hylift.inference.checking.better import (
     SIGNIFICANT,
     UNSURE_SUM,
     are_messages_better,
-    correction,
     with_sum,
 )
 from hylift.inference.checking.cost import FEWEST_DRAWS, affordable_chains
@@ -40,14 +39,13 @@ from hylift.posterior.trust import (
     relative_size,
 )
 from hylift.rewrite.kinds import Kinds
-from hylift.words import Wording, counted, duration, listed, worded
+from hylift.words import counted, duration, listed
 
 PARTICLES = (64, 256, 1024)
 """Of each group: more where fewer leave variables in doubt."""
 PRECISE, PRECISE_SUM = 0.5, 0.15
 """Errors, as multiples of what is still right, and of log Z, above which more particles follow."""
 BOTH: frozenset[Task] = frozenset({"marginals", "logz"})
-MORE_TIME = Wording("hl.check_answer(posterior, graph, seconds=…)", "--check with more --seconds")
 
 
 @dataclass(slots=True)
@@ -290,39 +288,6 @@ def _is_precise(found: Posterior) -> bool:
     log_z = found.log_partition
     is_sure = log_z is None or log_z.error <= PRECISE_SUM
     return is_sure and bool(np.nanmax(found.trust.size, initial=0.0) <= PRECISE)
-
-
-def with_check(posterior: Posterior, attempts: Attempts) -> Posterior:
-    """The posterior with the verdict of independent runs, or theirs where it is off."""
-    if posterior.trust.verdict == "certified" or posterior.all_marginals is None:
-        return posterior
-    found = Check(attempts, posterior).run()
-    if found is None:
-        found = unchecked(posterior, attempts)
-    elif found.all_marginals is not posterior.all_marginals:
-        found = found.with_note(correction(posterior, found))
-    return with_notes(found, attempts)
-
-
-def with_notes(found: Posterior, attempts: Attempts) -> Posterior:
-    """The answer, with the notes of all attempts before its own."""
-    for note in reversed(attempts.notes):
-        if note not in found.solution.notes:
-            found = found.with_note(note)
-    return found
-
-
-def unchecked(posterior: Posterior, attempts: Attempts) -> Posterior:
-    """The posterior, with a verdict that says why it was not checked."""
-    if posterior.trust.verdict == "doubtful" or posterior.all_marginals is None:
-        return posterior
-    why = worded("An independent run would take too long here: ", MORE_TIME, " allows it.")
-    if (posterior.variables.multiplicity != 1).any():
-        why = worded("The graph is lifted, and an independent run needs the ground one.")
-    elif attempts.request.interrupt.requested:
-        why = worded("The check was interrupted.")
-    ids = np.flatnonzero(~posterior.observed)
-    return replace(posterior, checked=Trust.same(posterior.variables, ids, "unchecked", why))
 
 
 def _why_doubtful(
