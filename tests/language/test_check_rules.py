@@ -116,15 +116,13 @@ VARIABLES = [
     ("1 EXIST t, t In(p, t)", "EXIST names 't' twice", "EXIST t, t In(p, t)"),
 ]
 
+DETERMINISTIC = "a variance of 0, a deterministic relation, is no density; use a small one"
 NEEDS = "needs a truth value"
 MULTIPLY = "compare it with a number, and multiply by that comparison"
 INSTEAD = "multiply by it instead, as in 'A(x) * (B(x) = 1)'"
 SOFTEN = "give the rule a weight in place of the period"
 UNIQUE = "'Kind' has an argument marked '!', so it cannot be closed-world, as where requires"
-WHERE = (
-    "where takes comparisons of logical terms or of observed numbers, and Boolean atoms or their "
-    "negation"
-)
+WHERE = "where takes comparisons and truth values that the data decide"
 
 KINDS = [
     ("1 Pop(p) ^ In(p, t)", f"'Pop(p)' is real, but '^' {NEEDS}: {MULTIPLY}", "Pop"),
@@ -176,9 +174,9 @@ KINDS = [
         "Pop(p) > 2",
     ),
     (
-        "1 In(p, t) where Topic(t) v rain",
-        f"{WHERE}, not 'Topic(t) v rain'",
-        "Topic(t) v rain",
+        "1 In(p, t) where Pop(p) * 2",
+        f"{WHERE}, not 'Pop(p) * 2'",
+        "Pop(p) * 2",
     ),
     (
         "1 Wet(p) = Dry(p)",
@@ -262,7 +260,7 @@ DENSITIES = [
     ),
     (
         "normal(Pop(p) | 2, Half - 0.5)",
-        "the variance of normal must be positive, not 0",
+        f"the variance of normal must be positive, not 0: {DETERMINISTIC}",
         "Half - 0.5",
     ),
     (

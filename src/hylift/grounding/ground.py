@@ -20,10 +20,10 @@ from hylift.grounding.atoms import (
     observations,
     variables_of,
 )
+from hylift.grounding.decided.rules import with_relations
 from hylift.grounding.evidence.probabilities import with_probabilities
 from hylift.grounding.factors import GroundRule, factor_groups, ground_rule
 from hylift.grounding.plan import RulePlan, plan_rule, rule_label
-from hylift.grounding.relations import with_relations
 from hylift.grounding.sizes import GroundStatistics, estimate, statistics, warn_of_size
 from hylift.grounding.world import World
 from hylift.language.report import ModelWarning

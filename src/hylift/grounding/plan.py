@@ -138,16 +138,17 @@ def _condition(world: World, part: Expr) -> Guard:
     holds = True
     while isinstance(part, Unary) and part.op == "!":
         holds, part = not holds, part.operand
-    if isinstance(part, Atom) and part.predicate not in world.closed:
-        fail(
-            worded(
-                f"'where {format_expression(part)}' requires a closed-world predicate, but "
-                f"'{part.predicate}' is open: pass ",
-                Wording(f"closed=['{part.predicate}']", f"--closed {part.predicate}"),
-                ", or multiply the formula by it",
-            ),
-            part.place,
-        )
+    for atom in atoms(part):
+        if atom.predicate not in world.closed:
+            fail(
+                worded(
+                    f"'where {format_expression(part)}' requires a closed-world predicate, but "
+                    f"'{atom.predicate}' is open: pass ",
+                    Wording(f"closed=['{atom.predicate}']", f"--closed {atom.predicate}"),
+                    ", or multiply the formula by it",
+                ),
+                part.place,
+            )
     assert isinstance(part, Atom | Comparison)  # the checks allow nothing else
     return Guard(part, holds, None)
 

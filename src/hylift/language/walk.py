@@ -165,7 +165,7 @@ def with_exact_comparisons(model: Model) -> Model:
 
 def _exact(expr: Expr, is_truth: bool) -> Expr:
     if isinstance(expr, Comparison) and is_truth and not expr.is_logical and expr.slope is None:
-        return replace(expr, is_exact=True)
+        expr = replace(expr, is_exact=True)
     takes_truths = (
         (isinstance(expr, Operation) and expr.is_logic)
         or (isinstance(expr, Unary) and expr.op == "!")

@@ -48,8 +48,8 @@ MOST_COMPARED = 10_000
 
 
 def formula_problems(model: Model, rule: Rule) -> Iterator[Problem]:
-    """The problems of a rule's formula, whose names are all known."""
-    for node in nodes(rule.formula):
+    """The problems of a rule's formula and conditions, whose names are all known."""
+    for node in nodes(*rule.expressions):
         match node:
             case Unary(op="!", operand=operand):
                 yield from _truth_problems(model, rule, operand, "'!'")
@@ -79,9 +79,6 @@ def formula_problems(model: Model, rule: Rule) -> Iterator[Problem]:
             f"{_softened(rule.formula)}",
             rule.formula,
         )
-    for condition in rule.where:
-        if isinstance(condition, Comparison):
-            yield from _comparison_problems(model, condition)
 
 
 # Truth values.

@@ -52,9 +52,10 @@ def rule_problems(model: Model, rule: Rule, listed: Listed) -> Iterator[Problem]
     if not wrong_names:
         yield from wrong_types
         yield from _compared_constants(model, rule, types, listed)
-        if any(isinstance(node, Quantified) for node in nodes(rule.formula)):
+        if any(isinstance(node, Quantified) for node in nodes(*rule.expressions)):
             outside = frozenset(one.variable.name for one in found if one.binder is None)
-            yield from _quantifier_problems(rule.formula, outside)
+            for part in rule.expressions:
+                yield from _quantifier_problems(part, outside)
         for condition in rule.where:
             yield from _condition_problems(model, rule, condition)
         yield from names_of_constants(rule, types, lambda t, name: name in listed.get(t, ()))
@@ -237,10 +238,7 @@ def _far_reach(expr: Quantified) -> Iterator[Problem]:
 
 
 def _condition_problems(model: Model, rule: Rule, condition: Expr) -> Iterator[Problem]:
-    allowed = (
-        "where takes comparisons of logical terms or of observed numbers, and Boolean atoms or "
-        "their negation"
-    )
+    allowed = "where takes comparisons and truth values that the data decide"
     literal = condition
     if isinstance(condition, Unary) and condition.op == "!":
         literal = condition.operand
@@ -254,5 +252,7 @@ def _condition_problems(model: Model, rule: Rule, condition: Expr) -> Iterator[P
                 f"'{shown(condition)} {'=>' if rule.hard else '*'} (…)' instead",
                 condition,
             )
-    elif not isinstance(condition, Comparison) or condition.slope is not None:
+    elif any(isinstance(part, Comparison) and part.slope for part in nodes(condition)) or not (
+        isinstance(literal, Comparison) or is_truth(model, literal)
+    ):
         yield error(f"{allowed}, not '{shown(condition)}'", condition)

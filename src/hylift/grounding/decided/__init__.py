@@ -1,0 +1,1 @@
+"""Relations and numbers that evidence decides before rules are grounded."""
