@@ -30,9 +30,20 @@ MAX_NUMBERS = 2**26
 
 
 def check_size(
-    what: str, num_rows: int, entries: int, num_variables: int, remedy: Wording | None = None
+    formula: Expr,
+    num_rows: int,
+    entries: int,
+    num_variables: int,
+    rule: str,
+    remedy: Wording | None,
 ) -> None:
-    """Raise if a potential would have too many entries; what: the formula or the rule."""
+    """Raise if a potential would have too many entries.
+
+    rule, remedy: what to call the formula, and what to do about it; empty for the usual advice.
+    """
+    if entries <= MAX_ENTRIES and num_rows * entries <= MAX_NUMBERS:
+        return
+    what = f"the rule '{rule}'" if rule else quoted(formula)
     if entries > MAX_ENTRIES:
         close = Wording("closed=…", "--closed")
         raise ModelError(
@@ -45,12 +56,11 @@ def check_size(
                 "), quantify over fewer constants, or split it into smaller formulas",
             ),
         )
-    if num_rows * entries > MAX_NUMBERS:
-        raise ModelError(
-            f"{what} is {num_rows:,} potentials of {entries:,} numbers each, more than the "
-            f"{MAX_NUMBERS:,} numbers that are possible in all: restrict its groundings with "
-            "constants or 'where', or list fewer constants"
-        )
+    raise ModelError(
+        f"{what} is {num_rows:,} potentials of {entries:,} numbers each, more than the "
+        f"{MAX_NUMBERS:,} numbers that are possible in all: restrict its groundings with "
+        "constants or 'where', or list fewer constants"
+    )
 
 
 def quoted(formula: Expr) -> str:

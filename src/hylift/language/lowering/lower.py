@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from hylift.language.lowering.evaluate import NotQuadratic
-from hylift.language.lowering.faults import MAX_ENTRIES, MAX_NUMBERS, check_size, quoted
+from hylift.language.lowering.faults import MAX_ENTRIES, MAX_NUMBERS, check_size
 from hylift.language.lowering.formula import Formula, Grid, Leaf, Source
 from hylift.language.syntax import Atom, Comparison, Expr, Number, Operation, Unary
 from hylift.language.walk import atoms, conditioning_variables, logical_comparisons, nodes, rebuild
@@ -43,8 +43,7 @@ def lower(
     grid = Grid.of(lowered, rows, ())
     if grid.num_entries > MOST_STATES and (found := _counted(lowered, rows, hard)) is not None:
         return found
-    what = f"the rule '{rule}'" if rule else quoted(formula)
-    check_size(what, grid.num_rows, grid.num_entries, len(grid.free), remedy)
+    check_size(formula, grid.num_rows, grid.num_entries, len(grid.free), rule, remedy)
     try:
         return grid.potential(hard)
     except NotQuadratic:
