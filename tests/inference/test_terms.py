@@ -40,7 +40,7 @@ def test_strides_lead_to_the_value_of_every_joint_state():
         assert terms.theta[terms.base[0] + joint] == table[c, a, b]
     np.testing.assert_array_equal(terms.num_joint, [24, 6, 1])
     np.testing.assert_array_equal(terms.stride, [6, 2, 1, 2, 1, 0, 0, 0])
-    np.testing.assert_array_equal(terms.is_table, [True, False, False])
+    np.testing.assert_array_equal(terms.num_reals == 0, [True, False, False])
 
 
 def test_incidence_lists_the_slots_of_each_variable():

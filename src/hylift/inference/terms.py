@@ -79,11 +79,6 @@ class Terms:
         return self.slot_ptr[1:] - self.slot_ptr[:-1] - self.num_discrete
 
     @property
-    def is_table(self) -> NDArray[np.bool_]:
-        """(term,): True if it has no real slot."""
-        return self.num_reals == 0
-
-    @property
     def has_hard(self) -> bool:
         """True if something is impossible."""
         return bool(np.isneginf(self.theta).any())

@@ -40,10 +40,10 @@ def probs_of_members(counted: Counted, found: oracle.Answer) -> dict[int, np.nda
     first = len(counted.kept)
     of_classes = [found.probs[first + number] for number in range(len(counted.classes))]
     return {
-        int(member): probs
-        for members, of_class in counted.member_probs(of_classes)
-        for row, probs in zip(members, of_class, strict=True)
-        for member in row
+        int(member): of_classes[number] @ counts.drawn(n, k, 1)
+        for n, k, some in counted.classes.shapes()
+        for number in some.tolist()
+        for member in np.flatnonzero(counted.classes.number == number)
     }
 
 

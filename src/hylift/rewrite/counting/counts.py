@@ -8,7 +8,6 @@ all pairs, or of everybody with somebody else, are then tables of counts.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -119,15 +118,6 @@ class Counted:
                 order = rng.permuted(order, axis=-1)
             state = (order[..., None] >= ends[..., None, :]).sum(axis=-1)
             found[..., self._members(n, some)] = state
-        return found
-
-    def member_probs(self, probs: Sequence[Floats]) -> list[tuple[NDArray[np.int64], Floats]]:
-        """Members of classes of one size (class, member), as ids in the graph before, with the
-        probabilities of their states (class, state). probs: (class,): those of its counts."""
-        found = []
-        for n, k, some in self.classes.shapes():
-            of_counts = np.stack([probs[number] for number in some.tolist()])
-            found.append((self._members(n, some), of_counts @ drawn(n, k, 1)))
         return found
 
     def _members(self, size: int, classes: Ids) -> Ids:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from hylift.numerics.segments import number_lists, number_rows
 from hylift.potentials import Table
 from hylift.potentials.base import along_axis
 from hylift.potentials.table import ByState
+from hylift.rewrite.counting.remaining import Leaves, Remaining
 from hylift.rewrite.decouple import dependent
 
 Floats = NDArray[np.float64]
@@ -28,14 +29,19 @@ Flags = NDArray[np.bool_]
 Ids = NDArray[np.int64]
 
 
+@final
 @dataclass(frozen=True, slots=True, eq=False)
-class DiscreteLeaves:
+class DiscreteLeaves(Leaves):
     """Leaves of factors that share one table, in the same slots of each."""
 
     group: FactorGroup
     """Their factors, over the variables of the graph before, times the leaves' own factors."""
     slots: tuple[int, ...]
     """Of the leaves."""
+
+    @property
+    def variables(self) -> NDArray[np.int32]:
+        return self.group.scope[:, self.slots]
 
     @property
     def log_table(self) -> Floats:
@@ -65,6 +71,30 @@ class DiscreteLeaves:
         size = np.prod([self.log_table.shape[axis] for axis in axes])
         return np.where(possible, ratio, 1.0 / size)
 
+    def restore(self, values: Floats, rng: np.random.Generator | None) -> None:
+        """Leaves get the best of their states given the others, or a random one."""
+        states = [self.log_table.shape[1 + slot] for slot in self.slots]
+        table = self.log_table if rng is None else self.given_others()
+        last = np.moveaxis(table, [1 + s for s in self.slots], range(-len(states), 0))
+        last = last.reshape(*last.shape[: last.ndim - len(states)], -1)
+        scope, row = self.group.scope, self.group.row
+        given = tuple(values[..., scope[:, slot]].astype(np.int64) for slot in self.others)
+        if rng is None:
+            joint = last.argmax(axis=-1)[(row, *given)]
+        else:
+            below = np.cumsum(last, axis=-1)[..., :-1][(row, *given)]
+            joint = (rng.random(below.shape[:-1])[..., None] >= below).sum(axis=-1)
+        for slot, state in zip(self.slots, np.unravel_index(joint, states), strict=True):
+            values[..., scope[:, slot]] = state
+
+    def averaged(self, group: FactorGroup, place: Ids) -> Iterator[FactorGroup]:
+        for slots, some in by_slots(place[group.scope] >= 0):
+            part = group.take(some)
+            if slots:
+                yield from _averaged(part, self, place[part.scope[:, slots[0]]] // len(self.slots))
+            else:
+                yield part
+
     def probs(self, slot: int) -> Floats:
         """(row, other states…, state): probabilities of one of the leaves."""
         rest = tuple(1 + other for other in self.slots if other != slot)
@@ -72,77 +102,9 @@ class DiscreteLeaves:
         return np.moveaxis(self.given_others().sum(axis=rest), 1 + kept.index(slot), -1)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WithoutDiscreteLeaves:
-    """A graph without the discrete variables of single factors."""
-
-    graph: FactorGraph
-    kept: Ids
-    """(variable of `graph`,): its id in the graph before."""
-    eliminated: tuple[DiscreteLeaves, ...]
-
-    @property
-    def new_id(self) -> NDArray[np.int32]:
-        """(variable of the graph before,): its id in `graph`, -1 for leaves."""
-        size = len(self.kept) + sum(len(one.slots) * len(one.group) for one in self.eliminated)
-        found = np.full(size, -1, dtype=np.int32)
-        found[self.kept] = np.arange(len(self.kept), dtype=np.int32)
-        return found
-
-    def restored(self, values: Floats, rng: np.random.Generator | None = None) -> Floats:
-        """(…, variable of the graph before): values of `graph`'s, (…, its variable); leaves have
-        the best of their states given these, or a random one."""
-        found = np.empty((*values.shape[:-1], len(self.new_id)))
-        found[..., self.kept] = values
-        for one in self.eliminated:
-            group, states = one.group, [one.log_table.shape[1 + slot] for slot in one.slots]
-            table = one.log_table if rng is None else one.given_others()
-            last = np.moveaxis(table, [1 + s for s in one.slots], range(-len(states), 0))
-            last = last.reshape(*last.shape[: last.ndim - len(states)], -1)
-            given = tuple(found[..., group.scope[:, slot]].astype(np.int64) for slot in one.others)
-            if rng is None:
-                joint = last.argmax(axis=-1)[(group.row, *given)]
-            else:
-                below = np.cumsum(last, axis=-1)[..., :-1][(group.row, *given)]
-                joint = (rng.random(below.shape[:-1])[..., None] >= below).sum(axis=-1)
-            for slot, state in zip(one.slots, np.unravel_index(joint, states), strict=True):
-                found[..., group.scope[:, slot]] = state
-        return found
-
-    def restated(self, group: FactorGroup) -> list[tuple[FactorGroup, Ids]]:
-        """Factors over `graph` whose log-values have the expectations of those of factors over the
-        graph before; and (factor,): which of these."""
-        new_id, parts = self.new_id, [(group, np.arange(len(group)))]
-        owner, place = self._owners()
-        for number, leaves in enumerate(self.eliminated):
-            later = []
-            for part, factors in parts:
-                is_leaf = owner[part.scope] == number
-                for slots, some in by_slots(is_leaf):
-                    if not slots:
-                        later.append((part.take(some), factors[some]))
-                        continue
-                    at = place[part.scope[some, slots[0]]]
-                    for averaged, those in _averaged(part.take(some), leaves, at):
-                        later.append((averaged, factors[some][those]))
-            parts = later
-        return [(part.changed(scope=new_id[part.scope]), factors) for part, factors in parts]
-
-    def _owners(self) -> tuple[Ids, Ids]:
-        """(variable of the graph before,): which of `eliminated` it is a leaf of, or -1; and the
-        factor there."""
-        owner = np.full(len(self.new_id), -1, dtype=np.int64)
-        place = np.zeros(len(owner), dtype=np.int64)
-        for number, one in enumerate(self.eliminated):
-            for slot in one.slots:
-                owner[one.group.scope[:, slot]] = number
-                place[one.group.scope[:, slot]] = np.arange(len(one.group))
-        return owner, place
-
-
 def eliminate_discrete_leaves(
     graph: FactorGraph, keep: Flags | None = None, *, maximise: bool = False
-) -> WithoutDiscreteLeaves:
+) -> Remaining[DiscreteLeaves]:
     """The graph without the discrete variables that stand in one table only, beside tables of
     their own, except those (variable,) to keep. With `maximise`, tables are of their best states.
 
@@ -152,7 +114,7 @@ def eliminate_discrete_leaves(
     if keep is not None:
         is_leaf &= ~keep
     if not is_leaf.any():
-        return WithoutDiscreteLeaves(graph, np.arange(graph.num_variables), ())
+        return Remaining.whole(graph)
     own = _OwnTables.of(graph.groups, np.where(is_leaf, graph.variables.num_states, 0))
     groups, eliminated, log_constant = list[FactorGroup](), list[DiscreteLeaves](), 0.0
     for group in graph.groups:
@@ -171,8 +133,7 @@ def eliminate_discrete_leaves(
                     log_constant += constant
                 else:
                     groups.append(part)
-    smaller = graph.of_some(~is_leaf, groups, graph.log_constant + log_constant)
-    return WithoutDiscreteLeaves(smaller, np.flatnonzero(~is_leaf), tuple(eliminated))
+    return Remaining.of(graph, eliminated, groups, graph.log_constant + log_constant)
 
 
 def _leaves(graph: FactorGraph) -> Flags:
@@ -252,10 +213,8 @@ class _OwnTables:
         return DiscreteLeaves(joined, slots)
 
 
-def _averaged(
-    group: FactorGroup, leaves: DiscreteLeaves, at: Ids
-) -> Iterator[tuple[FactorGroup, Ids]]:
-    """Expectations of factors given the other slots of their leaves' factors; and which they are.
+def _averaged(group: FactorGroup, leaves: DiscreteLeaves, at: Ids) -> Iterator[FactorGroup]:
+    """Expectations of factors given the other slots of their leaves' factors.
 
     at: (factor,): the factor of its leaves.
     """
@@ -291,7 +250,7 @@ def _averaged(
             ]
         )
         averaged = type(potential)(*coefficients)
-        yield group.take(some).changed(potential=averaged, scope=scope, row=row), some
+        yield group.take(some).changed(potential=averaged, scope=scope, row=row)
 
 
 def weighted_sum(

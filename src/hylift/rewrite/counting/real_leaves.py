@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from hylift.graph.factors import FactorGroup, by_slots
 from hylift.numerics.grouping import first_members, group_rows
 from hylift.potentials import REAL, ConditionalQuadratic, Table
 from hylift.potentials.quadratic import as_quadratic
+from hylift.rewrite.counting.remaining import Leaves, Remaining
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -29,8 +31,9 @@ LEAST = 3
 """Links of a real from which on others are its leaves."""
 
 
+@final
 @dataclass(frozen=True, slots=True, eq=False)
-class RealLeaves:
+class RealLeaves(Leaves):
     """Leaves t with factors a t² + 2 c t m + b t and what is left of others, where a and b depend
     on the state of a discrete variable and m is the hub; ids are of the graph before."""
 
@@ -43,6 +46,10 @@ class RealLeaves:
     cross: Floats  # (row, 1): c
     best: ConditionalQuadratic
     """Of state and hub, row by row: all factors of a leaf at its best value."""
+
+    @property
+    def variables(self) -> Numbers:
+        return self.leaf
 
     def take(self, some: NDArray[np.integer]) -> RealLeaves:
         """Some of the leaves."""
@@ -64,6 +71,17 @@ class RealLeaves:
         a = self.square
         return -self.linear / (2 * a), -self.cross / a, -0.5 / a
 
+    def restore(self, values: Floats, rng: np.random.Generator | None) -> None:
+        """Leaves get their means given state and hub, or are drawn."""
+        at = self.row, values[..., self.state].astype(np.int64)
+        offset, slope, var = (each[at] for each in self.given())
+        mean = offset + slope * values[..., self.hub]
+        noise = 0.0 if rng is None else rng.standard_normal(mean.shape) * np.sqrt(var)
+        values[..., self.leaf] = mean + noise
+
+    def averaged(self, group: FactorGroup, place: Ids) -> list[FactorGroup]:
+        return _without(group, self, place)
+
     def conditional(self) -> ConditionalQuadratic:
         """The log-density of a leaf given state and hub: slots state, leaf, hub."""
         offset, slope, var = self.given()
@@ -75,50 +93,9 @@ class RealLeaves:
         return ConditionalQuadratic(A, b, c)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WithoutRealLeaves:
-    """A graph without the reals of single states and hubs."""
-
-    graph: FactorGraph
-    kept: Ids
-    """(variable of `graph`,): its id in the graph before."""
-    eliminated: tuple[RealLeaves, ...]
-
-    @property
-    def new_id(self) -> Numbers:
-        """(variable of the graph before,): its id in `graph`, -1 for leaves."""
-        size = len(self.kept) + sum(len(one.leaf) for one in self.eliminated)
-        found = np.full(size, -1, dtype=np.int32)
-        found[self.kept] = np.arange(len(self.kept), dtype=np.int32)
-        return found
-
-    def restored(self, values: Floats, rng: np.random.Generator | None = None) -> Floats:
-        """(…, variable of the graph before): values of `graph`'s, (…, its variable); leaves have
-        the mean given these, or are drawn."""
-        found = np.empty((*values.shape[:-1], len(self.new_id)))
-        found[..., self.kept] = values
-        for one in self.eliminated:
-            at = one.row, found[..., one.state].astype(np.int64)
-            offset, slope, var = (each[at] for each in one.given())
-            mean = offset + slope * found[..., one.hub]
-            noise = 0.0 if rng is None else rng.standard_normal(mean.shape) * np.sqrt(var)
-            found[..., one.leaf] = mean + noise
-        return found
-
-    def restated(self, group: FactorGroup) -> list[FactorGroup]:
-        """Factors over `graph` with the expected log-values of factors over the graph before."""
-        parts = [group]
-        for one in self.eliminated:
-            place = np.full(len(self.new_id), -1, dtype=np.int64)
-            place[one.leaf] = np.arange(len(one.leaf))
-            parts = [new for part in parts for new in _without(part, one, place)]
-        new_id = self.new_id
-        return [part.changed(scope=new_id[part.scope]) for part in parts]
-
-
 def eliminate_real_leaves(
     graph: FactorGraph, keep: Flags | None = None, *, maximise: bool = False
-) -> WithoutRealLeaves:
+) -> Remaining[RealLeaves]:
     """The graph without reals of one state and one hub, except those (variable,) to keep.
 
     graph: ground and without evidence. With `maximise` the factors left have their maxima.
@@ -129,14 +106,13 @@ def eliminate_real_leaves(
     for one in eliminated:
         is_leaf[one.leaf] = True
     if not is_leaf.any():
-        return WithoutRealLeaves(graph, np.arange(graph.num_variables), ())
+        return Remaining.whole(graph)
     groups = []
     for group in graph.groups:
         stays = ~is_leaf[group.scope].any(axis=1)
         groups.append(group if stays.all() else group.take(np.flatnonzero(stays)))
     groups += [one.integrated(maximise=maximise) for one in eliminated]
-    smaller = graph.of_some(~is_leaf, filter(len, groups), graph.log_constant)
-    return WithoutRealLeaves(smaller, np.flatnonzero(~is_leaf), tuple(eliminated))
+    return Remaining.of(graph, eliminated, filter(len, groups), graph.log_constant)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

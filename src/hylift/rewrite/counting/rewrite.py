@@ -63,7 +63,7 @@ class CountMap(WayBack):
         found, counts = [], self.steps.counts
         without_reals = (part for group in groups for part in self.steps.reals.restated(group))
         for group in without_reals:
-            for part, _ in self.steps.leaves.restated(group):
+            for part in self.steps.leaves.restated(group):
                 number, first = counts.classes.alike(part)
                 times = np.bincount(number, part.multiplicity).astype(np.float64)
                 for last, which in counts.restated(part.take(first)):

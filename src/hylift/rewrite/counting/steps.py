@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from hylift.graph.factor_graph import FactorGraph
 from hylift.rewrite.counting.counts import Classes, Counted, count_twins, find_classes
-from hylift.rewrite.counting.leaves import WithoutDiscreteLeaves, eliminate_discrete_leaves
-from hylift.rewrite.counting.real_leaves import WithoutRealLeaves, eliminate_real_leaves
+from hylift.rewrite.counting.leaves import DiscreteLeaves, eliminate_discrete_leaves
+from hylift.rewrite.counting.real_leaves import RealLeaves, eliminate_real_leaves
+from hylift.rewrite.counting.remaining import Remaining
 from hylift.words import counted
 
 Numbers = NDArray[np.int32]
@@ -21,8 +22,8 @@ Ids = NDArray[np.int64]
 class Steps:
     """Three graphs, each made of the one before."""
 
-    reals: WithoutRealLeaves
-    leaves: WithoutDiscreteLeaves
+    reals: Remaining[RealLeaves]
+    leaves: Remaining[DiscreteLeaves]
     counts: Counted
 
     @classmethod

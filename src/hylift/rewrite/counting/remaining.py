@@ -1,0 +1,96 @@
+"""A graph without some of its leaves, and the way back."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hylift.graph.factor_graph import FactorGraph
+from hylift.graph.factors import FactorGroup
+
+Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+
+class Leaves(ABC):
+    """Variables of one kind that were eliminated; ids are of the graph before."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def variables(self) -> NDArray[np.int32]:
+        """Their ids."""
+
+    @abstractmethod
+    def restore(self, values: Floats, rng: np.random.Generator | None) -> None:
+        """Fill in values (…, variable) of leaves from those of others: drawn, or the best ones."""
+
+    @abstractmethod
+    def averaged(self, group: FactorGroup, place: Ids) -> Iterable[FactorGroup]:
+        """Factors without these leaves, with the expectations of their log-values over them; place:
+        (variable,): its place among the leaves, or -1."""
+
+
+L = TypeVar("L", bound=Leaves)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Remaining(Generic[L]):
+    """A graph without some of its leaves."""
+
+    graph: FactorGraph
+    kept: Ids
+    """(variable of `graph`,): its id in the graph before."""
+    eliminated: tuple[L, ...]
+
+    @classmethod
+    def whole(cls, graph: FactorGraph) -> Remaining[L]:
+        """The graph itself, where there are no leaves."""
+        return cls(graph, np.arange(graph.num_variables), ())
+
+    @classmethod
+    def of(
+        cls,
+        graph: FactorGraph,
+        eliminated: Sequence[L],
+        groups: Iterable[FactorGroup],
+        log_constant: float,
+    ) -> Remaining[L]:
+        """groups: of the variables that are left, with their ids in the graph before."""
+        stays = np.ones(graph.num_variables, dtype=bool)
+        for one in eliminated:
+            stays[one.variables] = False
+        smaller = graph.of_some(stays, groups, log_constant)
+        return cls(smaller, np.flatnonzero(stays), tuple(eliminated))
+
+    @property
+    def new_id(self) -> NDArray[np.int32]:
+        """(variable of the graph before,): its id in `graph`, -1 for leaves."""
+        size = len(self.kept) + sum(one.variables.size for one in self.eliminated)
+        found = np.full(size, -1, dtype=np.int32)
+        found[self.kept] = np.arange(len(self.kept), dtype=np.int32)
+        return found
+
+    def restored(self, values: Floats, rng: np.random.Generator | None = None) -> Floats:
+        """(…, variable of the graph before): values of `graph`'s, (…, its variable), and of leaves
+        given these: the best ones, or drawn."""
+        found = np.empty((*values.shape[:-1], len(self.new_id)))
+        found[..., self.kept] = values
+        for one in self.eliminated:
+            one.restore(found, rng)
+        return found
+
+    def restated(self, group: FactorGroup) -> list[FactorGroup]:
+        """Factors over `graph` with the expected log-values of factors over the graph before."""
+        parts, new_id = [group], self.new_id
+        for one in self.eliminated:
+            place = np.full(len(new_id), -1, dtype=np.int64)
+            place[one.variables.reshape(-1)] = np.arange(one.variables.size)
+            parts = [new for part in parts for new in one.averaged(part, place)]
+        return [part.changed(scope=new_id[part.scope]) for part in parts]
