@@ -93,6 +93,58 @@ def test_only_members_are_in_the_factor() -> None:
     assert shapes(found) == {(40, 1), (3, 1), (1, 4), (1, 2), (1, 1)}
 
 
+LIKES = "Likes(person, job)\n0.1 Likes(x, j)\n"
+EVERYBODY = {"On": [(f"P{i}", "J0") for i in range(40)]}
+
+
+def test_a_quantifier_with_many_members_is_told_what_to_count() -> None:
+    rule = "2 Done(j) => EXIST x (On(x, j) ^ Can(x) ^ Likes(x, j))"
+    with pytest.raises(ModelError) as caught:
+        hl.ground(hl.parse(JOBS + LIKES + rule), EVERYBODY, closed=["On"])
+    assert str(caught.value) == (
+        "the rule '2 Done(j) => EXIST x On(x, j) ^ Can(x) ^ Likes(x, j)' is a potential of about "
+        "10^24 numbers over 81 variables, more than the maximum of 4,194,304: EXIST x has 40 "
+        "members here; give what it says of each a predicate of its own, of which it is enough to "
+        "count the true ones, as in 'Part(x, j) <=> (Can(x) ^ Likes(x, j)).'"
+    )
+
+
+def test_what_has_a_predicate_of_its_own_is_counted() -> None:
+    rules = "Part(person, job)\nPart(x, j) <=> (Can(x) ^ Likes(x, j)).\n"
+    rule = "2 Done(j) => EXIST x (On(x, j) ^ Part(x, j))"
+    found = hl.infer(hl.ground(hl.parse(JOBS + LIKES + rules + rule), EVERYBODY, closed=["On"]))
+    none = (1 - (1 / (1 + np.exp(0.5))) * (1 / (1 + np.exp(-0.1)))) ** 40
+    odds = np.exp(0.2) * ((1 - none) * np.exp(2) + none) / np.exp(2)
+    assert found.marginal("Done(J0)").prob("true") == pytest.approx(odds / (1 + odds), abs=1e-9)
+
+
+def test_advice_names_only_what_is_open() -> None:
+    with pytest.raises(ModelError) as caught:
+        hl.ground(hl.parse(JOBS + "2 Done(j) => EXIST x (On(x, j) ^ Can(x))"), EVERYBODY)
+    assert "close some of its predicates (closed=['On']), quantify over" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rule", "sentence"),
+    [
+        (
+            "1 Done(j) => FORALL x (On(x, j) ^ Can(x))",
+            "'FORALL x On(x, j) ^ Can(x)' is false unless 'On(x, j)' is true for every 'x': to say "
+            "something of those for whom it is, write 'FORALL x (On(x, j) => …)'",
+        ),
+        (
+            "1 Done(j) => EXIST x (On(x, j) => Can(x))",
+            "'EXIST x On(x, j) => Can(x)' is true if 'On(x, j)' is false for some 'x': to say that "
+            "there is one for whom it is true, write 'EXIST x (On(x, j) ^ …)'",
+        ),
+    ],
+)
+def test_the_connective_of_the_other_quantifier_is_warned_of(rule: str, sentence: str) -> None:
+    messages = [problem.message for problem in hl.check(hl.parse(JOBS + rule), closed=["On"])]
+    assert messages == [sentence]
+    assert sentence not in [p.message for p in hl.check(hl.parse(JOBS + rule))]
+
+
 def test_counts_of_a_relation_are_numbers() -> None:
     found = agree(JOBS + "0.3 (COUNT x: On(x, j)) * Done(j)", true_atoms=ON, closed=["On"])
     assert shapes(found) == {(40, 1), (3, 1), (1, 1)}

@@ -142,33 +142,87 @@ def test_python_says_exactly() -> None:
 
 
 SEGMENTS = "type = {A, B, C}\nT(seg, type)\n1 T(s, A)\n"
+PAIRS = "T(s, A) => !T(s, B).\nT(s, A) => !T(s, C).\n"
+WRITTEN_OUT = f"T(s, A) v T(s, B) v T(s, C).\n{PAIRS}!(T(s, C) ^ T(s, B))."
 
 
 @pytest.mark.parametrize(
     "rules",
     [
         "EXACTLY 1 t: T(s, t).",
+        "1 = COUNT t: T(s, t).",
+        "COUNT t: T(s, t) >= 1.\nCOUNT t: T(s, t) < 2.",
         "EXIST t T(s, t).\n!(T(s, t) ^ T(s, u)) where t != u.",
         "EXIST t T(s, t).\n!T(s, t) v !T(s, u) where t != u.",
-        "T(s, A) v T(s, B) v T(s, C).\nT(s, A) => !T(s, B).\nT(s, A) => !T(s, C).\n"
-        "T(s, B) => !T(s, C).",
+        "EXIST t T(s, t).\nT(s, t) ^ T(s, u) => t = u.",
+        "EXIST t T(s, t).\nT(s, t) ^ T(s, u) ^ u != t => false.",
+        WRITTEN_OUT,
     ],
 )
 def test_exactly_one_as_clauses_names_the_mark(rules: str) -> None:
-    model = hl.parse(SEGMENTS + rules)
-    message = (
+    (message,) = told(SEGMENTS + rules, {"seg": ["s1"]})
+    assert (
         "hard rules say that exactly one 'type' holds: 'T(seg, type!)' says the same, and is "
-        "solved far better"
+        "solved far better\n" in message
     )
-    assert World.of(model, {"seg": ["s1"]}).notes == (message,)
-    assert [problem.message for problem in hl.check(model)] == [message]
 
 
 @pytest.mark.parametrize(
-    "rules", ["EXIST t T(s, t).", "EXACTLY 2 t: T(s, t).", "1 EXACTLY 1 t: T(s, t)"]
+    "rules",
+    [
+        "EXIST t T(s, t).",
+        "EXACTLY 2 t: T(s, t).",
+        "1 EXACTLY 1 t: T(s, t)",
+        f"T(s, A) v T(s, B) v T(s, C).\n{PAIRS}",
+        "EXIST t T(s, t) where s != X.\nT(s, t) ^ T(s, u) => t = u.",
+        "EXIST t T(s, t).\nT(s, t) ^ T(s, u) => t = u where t != A.",
+    ],
 )
 def test_other_clauses_are_not_exactly_one(rules: str) -> None:
-    assert World.of(hl.parse(SEGMENTS + rules), {"seg": ["s1"]}).notes == ()
+    assert told(SEGMENTS + rules, {"seg": ["s1", "X"]}) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "sentence"),
+    [
+        (
+            "1 (SUM x: A(x)) >= 2",
+            "'(SUM x: A(x)) >= 2' is soft: comparisons of counts, as of 'COUNT x: A(x)', are true",
+        ),
+        ("1 2 * A(x) = 1", ""),
+        ("1 (SUM x: y(x)) >= 2", ""),
+        ("1 (COUNT x: A(x)) >= 2", ""),
+        ("1 A(z) ^ (SUM x: A(x)) >= 2", ""),
+    ],
+)
+def test_soft_comparisons_of_sums_of_truths_are_told(rule: str, sentence: str) -> None:
+    found = told(f"A(p)\ny(p): real\nnormal(y(x) | 0, 1)\n0.1 A(x)\n{rule}", {"p": ["a", "b"]})
+    assert sentence in "".join(found)
+    assert bool(found) == bool(sentence)
+
+
+def test_a_hard_rule_on_a_sum_of_truths_is_told_to_count() -> None:
+    assert "; comparisons of counts, as of 'COUNT x: A(x)', are true or false" in refused(
+        "A(p)\nSUM x: A(x) = 1.", {"p": ["a", "b"]}
+    )
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "student(y(s) | In(s, r) * t(r), 1, 4)",
+        "bernoulli_logit(A(s) | 2 - In(s, r) * t(r))",
+        "1 y(s) = In(s, r) * t(r)",
+        "normal(y(s) | 1, In(s, r) * v(r) + 1)",
+    ],
+)
+def test_a_relation_in_any_parameter_is_told_to_sum(rule: str) -> None:
+    declared = "In(s, r)\nA(s)\ny(s): real\nt(r): real\nv(r): real[1, 2]\nnormal(y(s) | 0, 1)\n"
+    declared += "normal(t(r) | 0, 1)\n"
+    found = [problem.message for problem in hl.check(hl.parse(declared + rule))]
+    assert any("of its own for every 'r'" in m and "write 'SUM r: In(s, r) * " in m for m in found)
+    other = rule.replace("In(s, r) * ", "") + " where In(s, r)"
+    assert not any("of its own" in p.message for p in hl.check(hl.parse(declared + other)))
 
 
 def test_a_number_without_a_weight_is_told() -> None:

@@ -37,6 +37,8 @@ from hylift.inference.prepared import Prepared
 from hylift.posterior import Posterior
 from popularity import papers_moments
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*hard rules say that exactly one")
+
 ORDERED = """
     n = {0, ..., 19}
     H(n)

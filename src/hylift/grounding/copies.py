@@ -86,6 +86,7 @@ def _sized(world: World, plan: RulePlan, sizes: Sequence[int]) -> RulePlan | Non
         types=types,
         formula=formula,
         members=(),
+        sizes=tuple(zip(plan.members, sizes, strict=True)),
         slots=slots,
         bits=decided(world, formula),
         row_variables=tuple(by),

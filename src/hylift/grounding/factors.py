@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,10 @@ from hylift.grounding.query import Groundings, counts, groundings
 from hylift.grounding.world import World
 from hylift.language.lowering.formula import Leaf, Slot
 from hylift.language.lowering.lower import lower
-from hylift.language.syntax import Atom, Constant, Expr, Term
-from hylift.language.walk import conditioning_variables
+from hylift.language.syntax import AGGREGATES, Atom, Constant, Expr, Term
+from hylift.language.text.formatter import shown
+from hylift.language.walk import conditioning_variables, free_variables
+from hylift.words import Wording, worded
 
 MAX_SLOTS = 2000
 """Most slots that are compared with each other."""
@@ -170,7 +173,13 @@ def _factor_groups(
             is_whole = space.predicate.is_whole(atom)
             leaves[atom] = Slot(order.index(first), space.domain.num_states, state, is_whole)
         potential = lower(
-            plan.formula, rule.weight, leaves, parameters=parameters, hard=plan.rule.hard
+            plan.formula,
+            rule.weight,
+            leaves,
+            parameters=parameters,
+            hard=plan.rule.hard,
+            rule=plan.label,
+            remedy=partial(_smaller, world, plan),
         )
         row = rule.row if factors is None else rule.row[factors]
         scope = np.empty((len(row), len(order)), dtype=np.int32)
@@ -178,6 +187,36 @@ def _factor_groups(
             codes = rule.codes[place] if factors is None else rule.codes[place][factors]
             numbers[plan.slots[place].predicate].fill(scope, slot, codes)
         yield FactorGroup(potential, scope, row, label=plan.label)
+
+
+def _smaller(world: World, plan: RulePlan) -> str:
+    """What makes the factors of a rule smaller: what to close, or what is better counted."""
+    members, size = max(plan.sizes, key=lambda one: one[1], default=(None, 0))
+    if members is not None and size > 1:
+        text = f"{members.quantifier} {', '.join(members.variables)} has {size:,} members here"
+        if members.quantifier in AGGREGATES or isinstance(members.body, Atom):
+            return f"{text}; choose fewer, or split the rule into smaller ones"
+        own = ", ".join(dict.fromkeys(free_variables(members.body)))
+        return (
+            f"{text}; give what it says of each a predicate of its own, of which it is enough to "
+            f"count the true ones, as in 'Part({own}) <=> ({shown(members.body)}).'"
+        )
+    true_only = [
+        name
+        for name in dict.fromkeys(atom.predicate for atom in plan.slots)
+        if world.model.predicate_by_name[name].unique is None and _names_true_ones(world, name)
+    ]
+    flags = " ".join(f"--closed {name}" for name in true_only)
+    close = worded("close some of its predicates (", Wording(f"closed={true_only}", flags), "), ")
+    rest = "quantify over fewer constants, or split it into smaller formulas"
+    return worded(close, rest) if true_only else rest
+
+
+def _names_true_ones(world: World, name: str) -> bool:
+    """True if the evidence names atoms of an open predicate that are true, and no others."""
+    observed = world.evidence.get(name)
+    is_truth = name not in world.model.real_predicates
+    return is_truth and observed is not None and bool((observed.value == 1).all())
 
 
 def _coincidences(

@@ -59,6 +59,8 @@ class RulePlan:
     """The variables with a `+`, where the constants have different weights."""
     weight: NDArray[np.float64]
     """An axis for each of `weighted_by`: the weight for each combination of their constants."""
+    sizes: tuple[tuple[Members, int], ...] = ()
+    """Quantifiers whose members stand in `formula`, and how many."""
     kinds: Mapping[Atom, object] = field(default_factory=dict)
     """Slots of the same kind are different atoms in every grounding."""
 

@@ -101,9 +101,7 @@ class World:
                 f"makes, not a value of type '{type(model).__name__}'"
             )
         closed = _closed(model, closed)
-        problems = check(model, closed)
-        warnings = [problem for problem in problems if not problem.is_advice]
-        advice = [problem.message for problem in problems if problem.is_advice]
+        warnings = list(check(model, closed))
         model = with_exact_comparisons(model)
         own_rows = _only_rows(model, only_rows, closed)
         if unmatched not in ("error", "ignore"):
@@ -159,7 +157,7 @@ class World:
             gathered.tables,
             closed.union(rows),
             own_rows,
-            (*advice, *gathered.notes, *map(str, left_out), *_without_values(model, observed)),
+            (*gathered.notes, *map(str, left_out), *_without_values(model, observed)),
             tuple(warning for warning in warnings if warning.subject not in complete),
         )
 

@@ -25,8 +25,6 @@ class Problem:
     place: Place | None = None
     subject: str | None = None
     """The predicate that a warning is about, where it is about one."""
-    is_advice: bool = False
-    """True for a warning that the same is said better otherwise: a note where it is grounded."""
 
     def __str__(self) -> str:
         return located(self.message, self.place)

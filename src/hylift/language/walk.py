@@ -252,6 +252,21 @@ def _numeric(expr: Expr) -> tuple[Expr, ...]:
     return ()
 
 
+def conjuncts(expr: Expr, truth: bool) -> Iterator[tuple[Expr, bool]]:
+    """Parts, and the truth that each must have for the expression to have `truth`."""
+    match expr:
+        case Unary(op="!", operand=operand):
+            yield from conjuncts(operand, not truth)
+        case Operation(op="=>", operands=(left, right)) if not truth:
+            yield from conjuncts(left, True)
+            yield from conjuncts(right, False)
+        case Operation(op="^" | "v" as op, operands=operands) if truth == (op == "^"):
+            for operand in operands:
+                yield from conjuncts(operand, truth)
+        case _:
+            yield expr, truth
+
+
 # Variables.
 
 

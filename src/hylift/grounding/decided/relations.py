@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ from hylift.language.syntax import (
     Unary,
     Variable,
 )
-from hylift.language.walk import atoms, free_variables, nodes, rebuild
+from hylift.language.walk import atoms, conjuncts, free_variables, nodes, rebuild
 
 CONNECTIVE = {"^": "AND", "v": "OR", "=>": "OR", "<=>": "="}
 
@@ -106,33 +106,18 @@ def _select(
     """SQL for the free variables for which some bound ones give the body the truth `holds`."""
     free = free_variables(node)
     own = {name: types[name] for name in [*free, *node.variables]}
-    conjuncts = list(_conjuncts(body, holds))
-    joined = [part for part, truth in conjuncts if truth and isinstance(part, Atom)]
+    parts = list(conjuncts(body, holds))
+    joined = [part for part, truth in parts if truth and isinstance(part, Atom)]
     guards = [Guard(atom, True, None) for atom in joined]
     query = Query(world, own, variable_ranges(world, own, [node.body]), guards)
     query.conditions += [
-        _truth(query, part, truth) for part, truth in conjuncts if not (truth and part in joined)
+        _truth(query, part, truth) for part, truth in parts if not (truth and part in joined)
     ]
     columns = query.variables(free, "a")
     if not columns:
         return query.select(["true AS holds"], " LIMIT 1")
     columns[0] = f"DISTINCT {columns[0]}"
     return query.select(columns, f" ORDER BY {column_numbers(columns)}")
-
-
-def _conjuncts(expr: Expr, truth: bool) -> Iterator[tuple[Expr, bool]]:
-    """Parts, and the truth that each must have for the expression to have `truth`."""
-    match expr:
-        case Unary(op="!", operand=operand):
-            yield from _conjuncts(operand, not truth)
-        case Operation(op="=>", operands=(left, right)) if not truth:
-            yield from _conjuncts(left, True)
-            yield from _conjuncts(right, False)
-        case Operation(op="^" | "v" as op, operands=operands) if truth == (op == "^"):
-            for operand in operands:
-                yield from _conjuncts(operand, truth)
-        case _:
-            yield expr, truth
 
 
 def _truth(query: Query, expr: Expr, truth: bool) -> str:

@@ -11,7 +11,13 @@ from difflib import get_close_matches
 
 from hylift.errors import ModelError, UnsupportedError, did_you_mean
 from hylift.graph.domains import boolean
-from hylift.language.checks.meant import exactly_one, unweighted
+from hylift.language.checks.meant import (
+    exactly_one,
+    meant_sum,
+    soft_counts,
+    unweighted,
+    wrong_connective,
+)
 from hylift.language.checks.rules import rule_problems
 from hylift.language.report import Problem, error, warning
 from hylift.language.statements import (
@@ -69,7 +75,13 @@ def problems(model: Model, closed: frozenset[str] = frozenset()) -> list[Problem
     if not any(problem.severity == "error" for problem in found):
         found += exactly_one(model)
         for number, rule in enumerate(model.rules, start=1):
-            found += [_attributed(problem, rule, number) for problem in unweighted(model, rule)]
+            doubts = (
+                *unweighted(model, rule),
+                *wrong_connective(rule, closed),
+                *soft_counts(model, rule),
+                *meant_sum(model, rule),
+            )
+            found += [_attributed(problem, rule, number) for problem in doubts]
         from hylift.language.checks.normalisable import unheld_reals
 
         found += unheld_reals(model, closed)

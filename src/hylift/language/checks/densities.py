@@ -10,7 +10,7 @@ import numpy as np
 
 from hylift.errors import did_you_mean
 from hylift.language.lowering.faults import DETERMINISTIC
-from hylift.language.report import Problem, error, warning
+from hylift.language.report import Problem, error
 from hylift.language.statements import Model, Rule
 from hylift.language.syntax import (
     DENSITIES,
@@ -22,13 +22,12 @@ from hylift.language.syntax import (
     Expr,
     Gaussian,
     Normal,
-    Operation,
     Variable,
     WeightTable,
 )
 from hylift.language.text.formatter import shown
 from hylift.language.types import constant_or_problem
-from hylift.language.walk import atoms, free_variables, is_truth, nodes
+from hylift.language.walk import atoms, free_variables, is_truth
 from hylift.words import counted
 
 
@@ -95,7 +94,6 @@ def normal_problems(model: Model, node: Normal) -> Iterator[Problem]:
     if not atoms(node.var):
         yield from positive_problems(model, node.var, "the variance of normal")
     yield from _sign_problems(model, node.var, "the variance of normal")
-    yield from _meant_sum(model, node)
 
 
 def _sign_problems(model: Model, parameter: Expr, what: str) -> Iterator[Problem]:
@@ -209,23 +207,3 @@ def _written_table_problems(
             yield found
         elif not 0 <= found <= 1:
             yield error(f"a probability is a number from 0 to 1, not {found:g}", value)
-
-
-def _meant_sum(model: Model, node: Normal) -> Iterator[Problem]:
-    """A warning about a relation in a mean, with a variable that the value does not have."""
-    elsewhere = free_variables(node.value)
-    for product in nodes(node.mean):
-        if not isinstance(product, Operation) or product.op != "*":
-            continue
-        truths = [atom for atom in atoms(product) if is_truth(model, atom)]
-        numbers = [atom for atom in atoms(product) if atom not in truths]
-        bound = [name for name in free_variables(*truths) if name in free_variables(*numbers)]
-        own = [name for name in bound if name not in elsewhere and name in free_variables(node)]
-        if own and any(set(free_variables(atom)) & set(elsewhere) for atom in truths):
-            names = ", ".join(own)
-            yield warning(
-                f"'{shown(node)}' is a normal of its own for every '{names}': for one normal with "
-                f"the sum as its mean, write 'SUM {names}: {shown(product)}'",
-                node,
-            )
-            return

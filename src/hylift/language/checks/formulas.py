@@ -14,6 +14,7 @@ from hylift.language.checks.densities import (
     normal_problems,
     positive_problems,
 )
+from hylift.language.checks.meant import counted_instead
 from hylift.language.report import Problem, error, warning
 from hylift.language.statements import Model, Rule
 from hylift.language.syntax import (
@@ -76,7 +77,7 @@ def formula_problems(model: Model, rule: Rule) -> Iterator[Problem]:
         kind = "a soft comparison of numbers" if is_soft else "a number"
         yield error(
             f"'{shown(rule.formula)}' is {kind}, but a hard rule needs a truth value: "
-            f"{_softened(rule.formula)}",
+            f"{_softened(rule.formula)}{_counted_instead(model, rule.formula)}",
             rule.formula,
         )
 
@@ -135,6 +136,13 @@ def _softened(expr: Expr) -> str:
     is_built = expr.place is None
     instead = "with 'm.rule' in place of 'm.hard'" if is_built else "in place of the period"
     return f"give the rule a weight {instead}"
+
+
+def _counted_instead(model: Model, expr: Expr) -> str:
+    """The other remedy for a hard rule that compares a sum of truth values."""
+    sides = (expr.left, expr.right) if isinstance(expr, Comparison) else ()
+    advice = next(filter(None, (counted_instead(model, side) for side in sides)), "")
+    return f"; {advice}" if advice else ""
 
 
 # Comparisons.

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import combinations
 
 from hylift.language.report import Problem, warning
 from hylift.language.statements import Model, PredicateDeclaration, Rule
 from hylift.language.syntax import (
+    COMPARISONS,
     Apply,
     Atom,
     Call,
     Categorical,
     Comparison,
+    Constant,
     Density,
     Expr,
     Gaussian,
@@ -20,11 +25,11 @@ from hylift.language.syntax import (
     Operation,
     Power,
     Quantified,
-    Unary,
+    Truth,
     Variable,
 )
 from hylift.language.text.formatter import shown
-from hylift.language.walk import is_truth, nodes
+from hylift.language.walk import atoms, conjuncts, free_variables, is_truth, nodes
 
 LOG_DENSITIES = (Normal, Density, Gaussian, Categorical, Apply, Call, Comparison, Power)
 """Expressions that are log-densities by themselves and need no weight."""
@@ -43,28 +48,129 @@ def unweighted(model: Model, rule: Rule) -> Iterator[Problem]:
     )
 
 
+def wrong_connective(rule: Rule, closed: frozenset[str]) -> Iterator[Problem]:
+    """Warnings about quantifiers over a relation that join it as the other quantifier does."""
+    for node in nodes(rule.formula):
+        match node:
+            case Quantified(quantifier="FORALL", body=Operation(op="^", operands=parts)):
+                for atom in _choosing(node, parts, closed):
+                    yield warning(
+                        f"'{shown(node)}' is false unless '{shown(atom)}' is true for every "
+                        f"{_names(node)}: to say something of those for whom it is, write "
+                        f"'FORALL {', '.join(node.variables)} ({shown(atom)} => …)'",
+                        node,
+                    )
+            case Quantified(quantifier="EXIST", body=Operation(op="=>", operands=(first, _))):
+                for atom in _choosing(node, (first,), closed):
+                    yield warning(
+                        f"'{shown(node)}' is true if '{shown(atom)}' is false for some "
+                        f"{_names(node)}: to say that there is one for whom it is true, write "
+                        f"'EXIST {', '.join(node.variables)} ({shown(atom)} ^ …)'",
+                        node,
+                    )
+
+
+def _choosing(node: Quantified, parts: tuple[Expr, ...], closed: frozenset[str]) -> list[Atom]:
+    """The first closed-world atom that has a variable of the quantifier."""
+    found = (part for part in parts if isinstance(part, Atom) and part.predicate in closed)
+    return [atom for atom in found if set(free_variables(atom)) & set(node.variables)][:1]
+
+
+def _names(node: Quantified) -> str:
+    return ", ".join(f"'{name}'" for name in node.variables)
+
+
+def soft_counts(model: Model, rule: Rule) -> Iterator[Problem]:
+    """Warnings about soft comparisons of sums of truth values."""
+    for node in nodes(*rule.expressions):
+        if isinstance(node, Comparison) and not node.is_exact and node.slope is None:
+            yield from (
+                warning(f"'{shown(node)}' is soft: {advice}", node)
+                for advice in map(partial(counted_instead, model), (node.left, node.right))
+                if advice
+            )
+
+
+def counted_instead(model: Model, expr: Expr) -> str:
+    """The advice to count where truth values are summed up; empty elsewhere."""
+    if isinstance(expr, Quantified) and expr.quantifier == "SUM" and is_truth(model, expr.body):
+        counted = shown(replace(expr, quantifier="COUNT"))
+        return f"comparisons of counts, as of '{counted}', are true or false"
+    return ""
+
+
+def meant_sum(model: Model, rule: Rule) -> Iterator[Problem]:
+    """Warnings about a relation in a mean, with a variable that the value does not have."""
+    for node in nodes(rule.formula):
+        match node:
+            case Normal(value=value, mean=mean, var=var):
+                yield from _summed(model, node, "normal", value, (mean, var))
+            case Density(name=name, value=value, parameters=parameters):
+                yield from _summed(model, node, f"'{name}'", value, parameters)
+            case (
+                Comparison(op="=", left=Atom() as value, right=other)
+                | Comparison(op="=", left=other, right=Atom() as value)
+            ) if not node.is_exact and not node.is_logical:
+                yield from _summed(model, node, "comparison", value, (other,))
+
+
+def _summed(
+    model: Model, node: Expr, noun: str, value: Expr, others: tuple[Expr, ...]
+) -> Iterator[Problem]:
+    elsewhere = free_variables(value)
+    for product in nodes(*others):
+        if not isinstance(product, Operation) or product.op != "*":
+            continue
+        truths = [atom for atom in atoms(product) if is_truth(model, atom)]
+        numbers = [atom for atom in atoms(product) if atom not in truths]
+        bound = [name for name in free_variables(*truths) if name in free_variables(*numbers)]
+        own = [name for name in bound if name not in elsewhere and name in free_variables(node)]
+        if own and any(set(free_variables(atom)) & set(elsewhere) for atom in truths):
+            names = ", ".join(own)
+            with_sum = " with the sum as its mean" if noun == "normal" else " of the sum"
+            yield warning(
+                f"'{shown(node)}' is a {noun} of its own for every '{names}': for one {noun}"
+                f"{with_sum}, write 'SUM {names}: {shown(product)}'",
+                node,
+            )
+            return
+
+
+# Exactly one of the constants of a type.
+
+Key = tuple[str, int]
+"""A predicate and one of its arguments."""
+
+
 def exactly_one(model: Model) -> Iterator[Problem]:
     """Advice about hard rules by which exactly one constant holds for each choice of others."""
-    most: dict[tuple[str, int], Rule] = {}
-    least: dict[tuple[str, int], Rule] = {}
+    least: dict[Key, tuple[Rule, frozenset[str] | None]] = {}
+    most: dict[Key, set[frozenset[str] | None]] = {}
     for rule in model.rules:
         if not rule.hard:
             continue
-        for found, of in ((most, _at_most_one(rule)), (least, _at_least_one(rule))):
-            if of is not None:
-                found.setdefault(of, rule)
-        if (of := _exactly_one(rule)) is not None:
-            most.setdefault(of, rule)
-            least.setdefault(of, rule)
-    for (name, place), rule in least.items():
+        key, pair = _at_most_one(rule)
+        if key is not None:
+            most.setdefault(key, set()).add(pair)
+        key, among = _at_least_one(rule)
+        if key is not None:
+            least.setdefault(key, (rule, among))
+    told: set[str] = set()
+    for (name, place), (rule, among) in least.items():
         declared = model.predicate_by_name.get(name)
-        if (name, place) in most and declared is not None and declared.unique is None:
-            yield Problem(
-                "warning",
+        pairs = most.get((name, place), set())
+        if declared is None or declared.unique is not None or name in told:
+            continue
+        listed = model.type_by_name[declared.arguments[place]].constants
+        constants = among if among is not None else frozenset(listed or ())
+        are_all = among is None or listed is None or constants == set(listed)
+        every = {frozenset(pair) for pair in combinations(constants, 2)}
+        if are_all and (None in pairs or (every and every <= pairs)):
+            told.add(name)  # one mark is all that a predicate takes
+            yield warning(
                 f"hard rules say that exactly one '{declared.arguments[place]}' holds: "
                 f"'{_with_mark(declared, place)}' says the same, and is solved far better",
-                rule.place,
-                is_advice=True,
+                rule.formula,
             )
 
 
@@ -73,27 +179,62 @@ def _with_mark(declared: PredicateDeclaration, place: int) -> str:
     return f"{declared.name}({', '.join(types)})"
 
 
-def _exactly_one(rule: Rule) -> tuple[str, int] | None:
-    """Predicate and argument of `EXACTLY 1 t: T(s, t)`."""
-    match rule.formula:
-        case Comparison(op="=", left=Quantified() as count, right=Number(value=1.0)):
-            return _only_variable(count)
-    return None
-
-
-def _at_least_one(rule: Rule) -> tuple[str, int] | None:
-    """Predicate and argument of `EXIST t T(s, t)`, and of `T(s, A) v T(s, B)`."""
+def _at_least_one(rule: Rule) -> tuple[Key | None, frozenset[str] | None]:
+    """The key of `EXIST t T(s, t)`, `COUNT t: T(s, t) >= 1` or `EXACTLY 1 t: T(s, t)`, and of
+    `T(s, A) v T(s, B)` with its constants."""
+    if rule.where:
+        return None, None
     match rule.formula:
         case Quantified(quantifier="EXIST") as some:
-            return _only_variable(some)
-        case Operation(op="v", operands=(first, *others)):
-            places = {_one_difference(first, other) for other in others}
-            if len(places) == 1 and isinstance(first, Atom) and None not in places:
-                return first.predicate, next(place for place in places if place is not None)
-    return None
+            return _only_variable(some), None
+        case Comparison():
+            count, numbers = _counts(rule.formula)
+            return (_only_variable(count) if count and 0 not in numbers else None), None
+        case Operation(op="v", operands=(Atom() as first, *others)):
+            keys = {_one_difference(first, other) for other in others}
+            key = keys.pop() if len(keys) == 1 else None
+            if key is not None:
+                own = [
+                    part.arguments[key[1]] for part in (first, *others) if isinstance(part, Atom)
+                ]
+                return key, frozenset(term.name for term in own)
+    return None, None
 
 
-def _only_variable(of: Quantified) -> tuple[str, int] | None:
+def _at_most_one(rule: Rule) -> tuple[Key | None, frozenset[str] | None]:
+    """The key of rules that two different constants do not hold, such as `!(T(s, t) ^ T(s, u))
+    where t != u`, and the two where they are written out."""
+    count, numbers = _counts(rule.formula)
+    if count is not None:
+        is_known = not rule.where and not {2, 3} & numbers
+        return (_only_variable(count) if is_known else None), None
+    parts = [*conjuncts(rule.formula, False), *((part, True) for part in rule.where)]
+    true = [part for part, truth in parts if truth and isinstance(part, Atom)]
+    rest = [(part, truth) for part, truth in parts if part not in true]
+    if len(true) != 2 or (key := _one_difference(*true)) is None:
+        return None, None
+    one, other = (atom.arguments[key[1]] for atom in true)
+    rest = [(part, truth) for part, truth in rest if not isinstance(part, Truth)]
+    apart = [(Comparison("!=", *pair), True) for pair in ((one, other), (other, one))]
+    apart += [(Comparison("=", *pair), False) for pair in ((one, other), (other, one))]
+    if isinstance(one, Variable) and isinstance(other, Variable):
+        return (key if len(rest) == 1 and rest[0] in apart else None), None
+    if isinstance(one, Constant) and isinstance(other, Constant) and not rest:
+        return key, frozenset((one.name, other.name))
+    return None, None
+
+
+def _counts(expr: Expr) -> tuple[Quantified | None, set[int]]:
+    """A count that is compared with a number, and those of 0 to 3 that fulfil the comparison."""
+    match expr:
+        case Comparison(left=Quantified(quantifier="COUNT") as count, right=Number(value=value)):
+            return count, {n for n in range(4) if COMPARISONS[expr.op](n, value)}
+        case Comparison(left=Number(value=value), right=Quantified(quantifier="COUNT") as count):
+            return count, {n for n in range(4) if COMPARISONS[expr.op](value, n)}
+    return None, set()
+
+
+def _only_variable(of: Quantified) -> Key | None:
     body = of.body
     if isinstance(body, Atom) and len(of.variables) == 1:
         places = [at for at, t in enumerate(body.arguments) if t == Variable(of.variables[0])]
@@ -102,27 +243,10 @@ def _only_variable(of: Quantified) -> tuple[str, int] | None:
     return None
 
 
-def _at_most_one(rule: Rule) -> tuple[str, int] | None:
-    """Predicate and argument of `!(T(s, t) ^ T(s, u))`, `!T(s, t) v !T(s, u)` and
-    `T(s, t) => !T(s, u)`."""
-    pair: tuple[Expr, Expr] | None = None
-    match rule.formula:
-        case Unary(op="!", operand=Operation(op="^", operands=(one, other))):
-            pair = one, other
-        case Operation(op="v", operands=(Unary(op="!", operand=one), Unary(op="!", operand=other))):
-            pair = one, other
-        case Operation(op="=>", operands=(one, Unary(op="!", operand=other))):
-            pair = one, other
-    if pair is None or (place := _one_difference(*pair)) is None:
-        return None
-    one = pair[0]
-    return (one.predicate, place) if isinstance(one, Atom) else None
-
-
-def _one_difference(one: Expr, other: Expr) -> int | None:
-    """The only argument in which two atoms of a predicate differ."""
+def _one_difference(one: Expr, other: Expr) -> Key | None:
+    """The predicate of two atoms, and the only argument in which they differ."""
     if not isinstance(one, Atom) or not isinstance(other, Atom) or one.predicate != other.predicate:
         return None
     pairs = enumerate(zip(one.arguments, other.arguments, strict=False))
     places = [at for at, (left, right) in pairs if left != right]
-    return places[0] if len(places) == 1 else None
+    return (one.predicate, places[0]) if len(places) == 1 else None

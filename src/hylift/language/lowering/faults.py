@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from hylift.language.syntax import DENSITIES, Density, Expr, Normal, Parameter
 from hylift.language.text.formatter import shown
 from hylift.language.walk import nodes
 from hylift.potentials.base import FloatArray
-from hylift.words import Wording, worded
+from hylift.words import worded
 
 MAX_QUOTED = 200
 """Maximum number of characters of a formula in an error."""
@@ -35,26 +35,20 @@ def check_size(
     entries: int,
     num_variables: int,
     rule: str,
-    remedy: Wording | None,
+    remedy: Callable[[], str] | None,
 ) -> None:
     """Raise if a potential would have too many entries.
 
-    rule, remedy: what to call the formula, and what to do about it; empty for the usual advice.
+    rule, remedy: what to call the formula, and what to do about it, if that is known.
     """
     if entries <= MAX_ENTRIES and num_rows * entries <= MAX_NUMBERS:
         return
     what = f"the rule '{rule}'" if rule else quoted(formula)
     if entries > MAX_ENTRIES:
-        close = Wording("closed=…", "--closed")
         raise ModelError(
-            f"{what} is a potential of {_count(entries)} numbers over {num_variables} variables, "
+            f"{what} is a potential of {_count(entries)} numbers over {num_variables:,} variables, "
             f"more than the maximum of {MAX_ENTRIES:,}",
-            remedy
-            or worded(
-                "close some of its predicates (",
-                close,
-                "), quantify over fewer constants, or split it into smaller formulas",
-            ),
+            worded(remedy() if remedy else "split it into smaller formulas"),
         )
     raise ModelError(
         f"{what} is {num_rows:,} potentials of {entries:,} numbers each, more than the "

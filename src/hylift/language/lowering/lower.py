@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +16,6 @@ from hylift.language.walk import atoms, conditioning_variables, logical_comparis
 from hylift.potentials import Function, Potential, Table
 from hylift.potentials.base import FloatArray
 from hylift.potentials.counted import Counted
-from hylift.words import Wording
 
 MOST_STATES = 2**12
 """Joint states up to which counts are tables like any other formula."""
@@ -30,7 +29,7 @@ def lower(
     parameters: Mapping[str, float],
     hard: bool = False,
     rule: str = "",
-    remedy: Wording | None = None,
+    remedy: Callable[[], str] | None = None,
 ) -> Potential:
     """The potential weight * formula, with a row per weight; hard: 0 where it holds, else -inf.
 
