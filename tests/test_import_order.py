@@ -10,7 +10,7 @@ STAGES = [
     "components", "posterior", "inference", "racing", "plot", "cli",
 ]  # fmt: skip
 INFERENCE = [
-    "capabilities", "settings", "prepared", "centring", "checkpoint",
+    "capabilities", "settings", "prepared", "centring", "checkpoint", "held",
     "method", "control", "loop", "finish", "restored", "started", "terms", "curvature",
     "local", "search", "exact",
     "sampling", "smc", "message", "expectation", "variational", "bounds", "filtering",

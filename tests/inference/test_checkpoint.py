@@ -22,6 +22,7 @@ from hylift.inference import (
     EP,
     EPBP,
     NPVI,
+    SMC,
     Adam,
     Exact,
     GaBP,
@@ -97,6 +98,8 @@ RUNS: list[tuple[Method, str, Lift]] = [
     (Gibbs(chains=2, draws=300, warm_up=150), "toy_hybrid_mln", "none"),
     (Gibbs(chains=2, draws=300, warm_up=150), "switching_regime", "none"),
     (Gibbs(chains=2, draws=300, warm_up=150), "function_of_both_kinds", "none"),
+    (SMC(groups=2, particles=16, sweeps=4), "toy_hybrid_mln", "none"),
+    (SMC(groups=2, particles=16, sweeps=4), "function_of_both_kinds", "none"),
     (MaxWalkSAT(flips=90_000, restarts=2), "toy_hybrid_mln", "none"),
     (MaxWalkSAT(flips=90_000, restarts=2), "function_of_both_kinds", "none"),
 ]

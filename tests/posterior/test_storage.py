@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import zoo
+from alterations import sealed, unpacked
 from hylift.errors import FormatError, UnsupportedError
 from hylift.files import OutputError, write_whole
 from hylift.graph import FactorGraph, Names, Variables, boolean, real
@@ -157,11 +158,10 @@ def test_only_what_was_asked_for_is_stored(tmp_path: Path) -> None:
 def test_wide_indices_are_read_too(tmp_path: Path) -> None:
     posterior = infer(zoo.toy_hybrid_mln())
     posterior.save(tmp_path / "answer")
-    with np.load(tmp_path / "answer") as stored:
-        arrays = dict(stored)
+    arrays = unpacked((tmp_path / "answer").read_bytes())
     row = "posterior.all_marginals.row"
     arrays[row] = arrays[row].astype(np.int64)
-    (tmp_path / "wide").write_bytes(archive(**arrays))
+    (tmp_path / "wide").write_bytes(sealed(arrays))
 
     loaded = Posterior.load(tmp_path / "wide")
 
@@ -177,6 +177,10 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     path = tmp_path_factory.mktemp("stored") / "answer"
     infer(zoo.coupled_bounded_reals(), tasks=["marginals", "logz", "map"]).save(path)
     return path.read_bytes()
+
+
+def sealed_header(content: object) -> bytes:
+    return sealed({"header": header(content)})
 
 
 def archive(**arrays: object) -> bytes:
@@ -208,7 +212,7 @@ def huge_array() -> bytes:
     """A header of ours beside an array that is said to have 80 GB."""
     stream = io.BytesIO()
     ours = io.BytesIO()
-    np.save(ours, header({"format": "hylift posterior", "version": 5}))
+    np.save(ours, header({"format": "hylift posterior", "version": 6}))
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as members:
         members.writestr("header.npy", ours.getvalue())
         members.writestr("huge.npy", npy((10**10,), bytes(1000)))
@@ -239,9 +243,10 @@ FOREIGN = {
     "header of no JSON": archive(header=np.frombuffer(b"{oops", dtype=np.uint8)),
     "header of a list": archive(header=header([1, 2])),
     "header of a number": archive(header=header(5)),
-    "header of another format": archive(header=header({"format": "other", "version": 5})),
-    "header without format": archive(header=header({"version": 5})),
-    "header of nothing else": archive(header=header({"format": "hylift posterior", "version": 5})),
+    "header of another format": archive(header=header({"format": "other", "version": 6})),
+    "header without format": archive(header=header({"version": 6})),
+    "header of nothing else": sealed_header({"format": "hylift posterior", "version": 6}),
+    "no digest": archive(header=header({"format": "hylift posterior", "version": 6})),
     "picture": b"\x89PNG\r\n\x1a\n" + bytes(range(256)),
     "pickle": pickle.dumps({"a": 1}),
     "objects": archive(header=np.array([{"a": 1}], dtype=object)),
@@ -275,7 +280,8 @@ def test_a_file_that_cannot_be_read_comes_with_what_to_do(tmp_path: Path) -> Non
         Posterior.load(path)
 
     assert str(refusal.value) == (
-        f"{path}: is not a saved posterior, or is damaged (ValueError): infer again and save it"
+        f"{path}: is not a saved posterior, or is damaged (ValueError: it is not a zip file): "
+        "infer again and save it"
     )
 
 
@@ -284,9 +290,42 @@ def test_another_version_is_named(tmp_path: Path) -> None:
     path.write_bytes(archive(header=header({"format": "hylift posterior", "version": 99})))
 
     with pytest.raises(
-        FormatError, match="was saved by another version: format 99, not 5: infer again and save it"
+        FormatError, match="was saved by another version: format 99, not 6: infer again and save it"
     ):
         Posterior.load(path)
+
+
+def test_a_small_file_that_expands_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hylift.archive.LARGE", 1_000_000)
+    path = tmp_path / "bomb"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as members:
+        ours = io.BytesIO()
+        np.save(ours, header({"format": "hylift posterior", "version": 6}))
+        members.writestr("header.npy", ours.getvalue())
+        with members.open("zeros.npy", "w", force_zip64=True) as stream:
+            stream.write(npy((4_000_000,), b""))
+            for _ in range(32):
+                stream.write(bytes(1_000_000))
+
+    tracemalloc.start()
+    with pytest.raises(FormatError, match=r"expands from .* to 32,0.* bytes.*'max_bytes'"):
+        Posterior.load(path)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert most < 3_000_000
+    with pytest.raises(FormatError, match="is damaged"):
+        Posterior.load(path, max_bytes=40_000_000)
+
+
+def test_a_limit_is_for_what_a_file_expands_to(stored: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "answer"
+    path.write_bytes(stored)
+
+    with pytest.raises(FormatError, match="at most 1,000 are read"):
+        Posterior.load(path, max_bytes=1000)
 
 
 def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ class Variables:
         object.__setattr__(self, "domain_id", domain_id)
         object.__setattr__(self, "multiplicity", multiplicity)
         sizes = {len(domain_id), len(self.names), len(multiplicity)}
-        if len(sizes) > 1:
+        if len(sizes) > 1 or domain_id.ndim != 1 or multiplicity.ndim != 1:
             raise ModelError(
                 f"{len(domain_id)} domains, {len(self.names)} names and {len(multiplicity)} "
                 "multiplicities: there must be one of each per variable"

@@ -12,7 +12,7 @@ import time
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,12 @@ from hylift.posterior import Result
 from hylift.words import worded
 
 FILE = Archive(
-    "a checkpoint", "hylift checkpoint", 2, "delete it, or name another file, to start over"
+    "a checkpoint", "hylift checkpoint", 3, "delete it, or name another file, to start over"
 )
+
+MOST_STEPS = 2**53
+MOST_BYTES = 1 << 62
+"""Checkpoints are not compressed, and are as large in memory as in the file."""
 
 NUM_POINTS = 4
 """Points at which the fingerprint evaluates functions."""
@@ -87,7 +91,9 @@ class Checkpoint:
             raise OutputError(f"{path}: is not a regular file, and a checkpoint must be one")
         clear_partial(path, STALE)
         if os.path.exists(path):
-            found = FILE.read(path, lambda header, arrays: _restored(Path(path), header, arrays))
+            found = FILE.read(
+                path, lambda header, arrays: _restored(Path(path), header, arrays), MOST_BYTES
+            )
             if found.run != run:
                 raise UnsupportedError(
                     f"{path}: is a checkpoint of another run: the model, its evidence, the method, "
@@ -126,17 +132,28 @@ class Checkpoint:
 
 
 def _restored(path: Path, header: dict[str, Any], arrays: Arrays) -> Checkpoint:
+    stored = arrays["steps"]
+    elapsed, whole = float(header["elapsed"]), stored[:, [0, 3, 4]]
+    seconds = np.append(stored[:, 1], elapsed)
+    is_time = np.isfinite(seconds) & (seconds >= 0)
+    is_count = (whole >= 0) & (whole == np.floor(whole)) & (whole < MOST_STEPS)
+    if stored.dtype != np.float64 or not (is_time.all() and is_count.all()):
+        raise ValueError("its steps have numbers or times that are none")
     steps = [
         Step(int(step), seconds, objective, int(num_classes), int(level))
-        for step, seconds, objective, num_classes, level in arrays["steps"].tolist()
+        for step, seconds, objective, num_classes, level in stored.tolist()
     ]
     loops = []
     for number, (num_steps, result, names) in enumerate(header["loops"]):
-        if not 0 <= num_steps <= len(steps):
+        if type(num_steps) is not int or not 0 <= num_steps <= len(steps):
             raise FormatError(path, "is a damaged checkpoint: its steps are not all there")
-        own = {name: arrays[f"{number}/{name}"] for name in names}
-        loops.append(Stored(own, int(num_steps), result))
-    return Checkpoint(path, str(header["run"]), loops, steps, float(header["elapsed"]))
+        if result not in (None, *get_args(Result)):
+            raise ValueError("a loop has no such result")
+        own = {name: arrays.pop(f"{number}/{name}") for name in names}
+        loops.append(Stored(own, num_steps, result))
+    if set(arrays) != {"steps"}:
+        raise ValueError("it has arrays of no loop")
+    return Checkpoint(path, str(header["run"]), loops, steps, elapsed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.archive import Arrays
 from hylift.components.kernels.steps import quasi_newton
+from hylift.inference.held import Held, State
 
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -33,6 +35,19 @@ class Curvature:
         """slope: (row, component)"""
         shape, empty = (MEMORY, *slope.shape), np.zeros(num_parts, dtype=np.int64)
         return cls(np.zeros(shape), np.zeros(shape), empty, empty - 1)
+
+    def arrays(self) -> State:
+        """All of it, for a checkpoint."""
+        return {
+            "steps": self.steps,
+            "changes": self.changes,
+            "count": Held(self.count, 0, MEMORY),
+            "newest": Held(self.newest, -1, MEMORY - 1),
+        }
+
+    def restored(self, own: Arrays) -> Curvature:
+        """The memory that has these arrays, which are checked."""
+        return Curvature(own["steps"], own["changes"], own["count"], own["newest"])
 
     def direction(self, slope: FloatArray, inverse: FloatArray, row_part: Ids) -> FloatArray:
         """(row, component): the quasi-Newton direction; inverse: the diagonal to start from."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple, Protocol
 
 from hylift.archive import Arrays
-from hylift.errors import UnsupportedError
+from hylift.inference.checkpoint import FILE, Section
 from hylift.inference.control import Control
+from hylift.inference.held import State, arrays_of
 from hylift.posterior import Result
 
 
@@ -36,12 +34,12 @@ class Stepper(Protocol):
 
     def step(self) -> StepInfo: ...
 
-    def arrays(self) -> Arrays:
-        """By name, everything that the next step depends on, not copied."""
+    def arrays(self) -> State:
+        """Everything that the next step depends on."""
         ...
 
     def restore(self, arrays: Arrays) -> None:
-        """Go to where `arrays()` was stored."""
+        """Go to where `arrays()` was stored, after a check of all: they come from a file."""
         ...
 
 
@@ -52,8 +50,8 @@ def run_steps(stepper: Stepper, control: Control) -> Result:
     """
     section = control.next_section()
     if section is not None and section.stored is not None:
-        stepper.restore(section.stored.arrays)
-        if section.stored.result is not None:
+        _restore(stepper, section)
+        if section.stored.result is not None and _ends_again(stepper, section):
             return section.stored.result
     while True:
         info = stepper.step()
@@ -70,7 +68,9 @@ def run_steps(stepper: Stepper, control: Control) -> Result:
             is_due = section.is_due
             if is_last or is_due:
                 result = None if info.result == "out_of_time" else info.result
-                section.store(stepper.arrays(), result, control.steps, control.total_seconds)
+                section.store(
+                    arrays_of(stepper.arrays()), result, control.steps, control.total_seconds
+                )
             if is_due and not is_last:
                 section.checkpoint.try_to_write()
         if info.result is not None:
@@ -80,41 +80,25 @@ def run_steps(stepper: Stepper, control: Control) -> Result:
             return control.ended
 
 
-def fill(arrays: Arrays, stored: Arrays) -> None:
-    """Copy stored values into arrays of the same names; raise if a shape differs."""
-    for name, array in arrays.items():
-        value = stored[name]
-        if value.shape != array.shape or value.dtype != array.dtype:
-            raise UnsupportedError(
-                f"the checkpoint has '{name}' in the shape {value.shape}, and this run needs "
-                f"{array.shape}: it was written by another version"
-            )
-        array[...] = value
+def _restore(stepper: Stepper, section: Section) -> None:
+    """Go to where a stepper was stored; raises a `FormatError` if it cannot have been there."""
+    assert section.stored is not None
+    arrays = section.stored.arrays
+    try:
+        stepper.restore(arrays)
+        if set(stepper.arrays()) != set(arrays):
+            raise ValueError("it has arrays that belong elsewhere")
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise FILE.damaged(section.checkpoint.path, str(error)) from None
 
 
-def arrays_in(value: Any, name: str) -> Arrays:
-    """The arrays of a mapping or named tuple, and of those within it, by name and not copied."""
-    if isinstance(value, np.ndarray):
-        return {name: value}
-    fields = value if isinstance(value, dict) else value._asdict()
-    found: Arrays = {}
-    for field_name, part in fields.items():
-        found |= arrays_in(part, f"{name} {field_name}")
-    return found
+def _ends_again(stepper: Stepper, section: Section) -> bool:
+    """Return whether a stored loop is at its end: if it had converged, one more step says so again.
 
-
-def generator_state(rng: np.random.Generator) -> NDArray[np.uint64]:
-    """(6,): the position of a generator in its sequence."""
-    found: Any = rng.bit_generator.state
-    numbers = [found["state"]["state"], found["state"]["inc"]]
-    halves = [part for number in numbers for part in divmod(number, 2**64)]
-    return np.array([*halves, found["has_uint32"], found["uinteger"]], dtype=np.uint64)
-
-
-def restore_generator(rng: np.random.Generator, state: NDArray[np.uint64]) -> None:
-    """Set a generator to a stored position."""
-    high, low, inc_high, inc_low, has_uint32, uinteger = (int(part) for part in state)
-    found: Any = rng.bit_generator.state
-    found["state"] = {"state": (high << 64) | low, "inc": (inc_high << 64) | inc_low}
-    found["has_uint32"], found["uinteger"] = has_uint32, uinteger
-    rng.bit_generator.state = found
+    Else the run goes on from there.
+    """
+    assert section.stored is not None
+    is_at_end = section.stored.result != "converged" or stepper.step().result == "converged"
+    if section.stored.result == "converged":
+        _restore(stepper, section)
+    return is_at_end

@@ -16,7 +16,7 @@ from hylift.errors import ArgumentError, HyliftWarning, UnsupportedError
 from hylift.graph import Variables, boolean, without_repeats
 from hylift.posterior import datasets
 from hylift.posterior.datasets import check_size, dataset, extra, inference_data
-from hylift.posterior.distributions.base import sample_arguments
+from hylift.posterior.distributions.base import normalized, real_array, sample_arguments
 from hylift.posterior.joint import check_columns, labelled_column
 from hylift.posterior.mixing import (
     Diagnostics,
@@ -67,6 +67,18 @@ class Draws:
                 f"draws of {len(self.ids)} variables have the shape (chain, draw, {len(self.ids)}),"
                 f" not {self.values.shape}"
             )
+        if not ((self.ids >= 0) & (self.ids < len(self.variables))).all():
+            raise ArgumentError("draws of a variable that does not exist")
+        chains, _, count = self.values.shape
+        for name, array, shape in (
+            ("weights", self.weights, (chains, count)),
+            ("errors", self.errors, (count,)),
+            ("std_errors", self.std_errors, (count,)),
+        ):
+            if array is not None and array.shape != shape:
+                raise ArgumentError(f"{name} of draws have the shape {shape}, not {array.shape}")
+        if self.weights is not None:
+            normalized("weights", real_array("weights", self.weights, low=0.0).T)
         self.values.flags.writeable = False
 
     def __repr__(self) -> str:

@@ -384,11 +384,14 @@ class Posterior:
         save(self, path)
 
     @classmethod
-    def load(cls, path: str | Path) -> Posterior:
-        """Load a saved posterior; the file cannot execute code."""
+    def load(cls, path: str | Path, *, max_bytes: int | None = None) -> Posterior:
+        """Load a saved posterior; the file cannot execute code.
+
+        max_bytes: most memory that its arrays may take; without it 256 MB, or 20 times the file.
+        """
         from hylift.posterior.storage import load
 
-        return load(path)
+        return load(path, max_bytes)
 
     @property
     def described(self) -> str:

@@ -33,7 +33,7 @@ from hylift.posterior.trust import Trust
 from hylift.rewrite.state_map import StateMap
 from hylift.words import Doubt, doubt
 
-FILE = Archive("a saved posterior", "hylift posterior", 5, "infer again and save it")
+FILE = Archive("a saved posterior", "hylift posterior", 6, "infer again and save it")
 
 NAMES = (Names, Atoms, Listed, Numbered)
 ANSWERS = (Posterior, Variables, Domain, Solution, History, LogPartition, Assignment)
@@ -54,9 +54,9 @@ def save(posterior: Posterior, path: str | Path) -> None:
     FILE.write(path, header, writer.arrays, compress=not has_real_draws)
 
 
-def load(path: str | Path) -> Posterior:
+def load(path: str | Path, max_bytes: int | None = None) -> Posterior:
     """Read a file written by `save`."""
-    return FILE.read(path, _loaded)
+    return FILE.read(path, _loaded, max_bytes)
 
 
 def _loaded(header: dict[str, Any], arrays: Arrays) -> Posterior:
@@ -68,6 +68,8 @@ def _loaded(header: dict[str, Any], arrays: Arrays) -> Posterior:
     if posterior.assignment is not None:
         everything = np.arange(len(variables))
         Evidence.of(everything, posterior.assignment.values).check(variables)
+    if posterior.checked is not None and not np.array_equal(posterior.checked.ids, hidden):
+        raise ValueError("trust in variables that are not the hidden ones")
     if posterior.draws is not None and not np.array_equal(posterior.draws.ids, hidden):
         raise ValueError("draws of variables that are not the hidden ones")
     return posterior

@@ -59,6 +59,10 @@ class Trust:
         arrays = (self.ids, self.verdict_id, self.prob_error, self.mean_error, self.std_factor)
         if len({array.shape for array in arrays}) > 1 or self.ids.ndim != 1:
             raise ArgumentError("trust needs one entry per hidden variable")
+        if not ((self.ids >= 0) & (self.ids < len(self.variables))).all():
+            raise ArgumentError("trust in a variable that does not exist")
+        if not ((self.verdict_id >= 0) & (self.verdict_id < len(VERDICTS))).all():
+            raise ArgumentError("trust has a verdict that does not exist")
         for array in arrays:
             array.flags.writeable = False
 

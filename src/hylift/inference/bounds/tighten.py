@@ -18,7 +18,8 @@ from hylift.inference.bounds.buckets import Buckets, split_tables
 from hylift.inference.bounds.reals import RealBuckets
 from hylift.inference.curvature import Curvature
 from hylift.inference.exact.elimination import FloatArray, Ids, Ids32
-from hylift.inference.loop import StepInfo, fill
+from hylift.inference.held import State, checked, count
+from hylift.inference.loop import StepInfo
 from hylift.inference.terms import Terms
 from hylift.inference.variational.optimisers import SUFFICIENT
 from hylift.posterior import Result
@@ -276,21 +277,15 @@ class Tightening:
             length *= 0.4
         return None
 
-    def arrays(self) -> Arrays:
-        counts = [self.taken, self.calm, self.memory.count[0], self.memory.newest[0]]
+    def arrays(self) -> State:
         return {
             "place": self.point.place,
-            "slope": self.point.slope,
-            "steps": self.memory.steps,
-            "changes": self.memory.changes,
-            "numbers": np.array([self.point.bound, *counts]),
+            "taken": count(self.taken, self.max_steps),
+            "calm": count(self.calm),
+            **self.memory.arrays(),
         }
 
     def restore(self, arrays: Arrays) -> None:
-        own = self.arrays()
-        fill(own, arrays)
-        bound, *counts = own["numbers"].tolist()
-        self.taken, self.calm, count, newest = (int(number) for number in counts)
-        self.point = Point(own["place"], bound, own["slope"])
-        place = np.array([count]), np.array([newest])
-        self.memory = Curvature(own["steps"], own["changes"], *place)
+        own = checked(self.arrays(), arrays)
+        self.taken, self.calm = int(own["taken"]), int(own["calm"])
+        self.point, self.memory = self._at(own["place"]), self.memory.restored(own)

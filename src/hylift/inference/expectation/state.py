@@ -15,7 +15,8 @@ from hylift.inference.expectation.kernels import sites as kernels
 from hylift.inference.expectation.kernels.sites import Parameters, Tilted
 from hylift.inference.expectation.layout import Sites
 from hylift.inference.expectation.numeric import Current
-from hylift.inference.loop import StepInfo, fill
+from hylift.inference.held import MOST_STEPS, Held, State, count, fill
+from hylift.inference.loop import StepInfo
 from hylift.inference.message.layout import Totals, Work, in_blocks
 from hylift.numerics.segments import log_sums
 from hylift.posterior import Result
@@ -153,18 +154,26 @@ class Propagation:
         self._solve(active.sites, active.components)
         self.totals.gather(self.message, active.variables)
 
-    def arrays(self) -> Arrays:
-        return self._state() | {"taken": np.array(self.taken)}
-
-    def _state(self) -> Arrays:
+    def arrays(self) -> State:
         names = (
             "precision", "linear", "message", "copies", "share", "most", "change", "lowest",
-            "since", "is_done", "steps", "was_proper", "tied", "other",
+            "is_done", "was_proper",
         )  # fmt: skip
-        return {name: getattr(self, name) for name in names}
+        return {
+            **{name: getattr(self, name) for name in names},
+            "since": Held(self.since, 0, MOST_STEPS),
+            "steps": Held(self.steps, 0, self.max_steps),
+            "tied": Held(self.tied, 0, len(self.sites) - 1),
+            "other": Held(self.other, -1, len(self.sites) - 1),
+            "taken": count(self.taken, self.max_steps),
+        }
 
     def restore(self, arrays: Arrays) -> None:
-        fill(self._state(), arrays)
+        fill(self.arrays(), arrays)
+        first = self.sites.tied
+        for tie, some in ((self.tied, self.tied >= 0), (self.other, self.other >= 0)):
+            if not np.array_equal(first[tie[some]], first[some]):
+                raise ValueError("sites are tied to sites of another kind")
         self.taken = int(arrays["taken"])
         self.settle()
         self._follow()

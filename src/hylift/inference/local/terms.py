@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph import FactorGroup
+from hylift.inference.held import Held
 from hylift.inference.terms import Terms
 from hylift.numerics.segments import offsets
 from hylift.potentials import ConditionalQuadratic, Potential, Table
@@ -22,6 +23,9 @@ Ids = NDArray[np.int64]
 FLAT = 2e-15
 """A curvature of at most this, relative to the sum of the sizes of what is added up in it, is none:
 rounding may have made it. Whatever asks whether reals are held asks so."""
+
+ROUNDING = 1e-9
+"""By so much, relative to their size, reals may be beyond their bounds."""
 
 TERM = np.dtype(
     [
@@ -125,6 +129,18 @@ class LocalTerms(NamedTuple):
             return np.zeros((*x.shape[:-1], 0), dtype=np.int64)
         states = self.entry["stride"] * x[..., self.entry["variable"]]
         return np.add.reduceat(states, self.term["first"], axis=-1).astype(np.int64)
+
+    def held(self, x: FloatArray, *, keeps_bounds: bool = True) -> Held:
+        """Assignments (…, variable), with the states and bounds of their variables."""
+        record = self.variable
+        is_discrete = record["num_states"] > 0
+        if not keeps_bounds:
+            high = np.where(is_discrete, record["num_states"] - 1.0, np.inf)
+            return Held(x, np.where(is_discrete, 0.0, -np.inf), high, is_whole=is_discrete)
+        low = np.where(is_discrete, 0.0, record["lower"])
+        high = np.where(is_discrete, record["num_states"] - 1.0, record["upper"])
+        slack = np.where(is_discrete, 0.0, ROUNDING * np.maximum(1.0, np.abs([low, high])))
+        return Held(x, low - slack[0], high + slack[1], is_whole=is_discrete)
 
     def num_broken(self, joint: Ids) -> float:
         """Multiplicity of the tables at -inf in these joint states."""

@@ -10,11 +10,11 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from hylift.archive import Arrays
 from hylift.errors import UnsupportedError, check_word
 from hylift.graph import FactorGraph, FactorGroup, Variables
 from hylift.inference.control import Control
 from hylift.inference.finish import categoricals
+from hylift.inference.held import State
 from hylift.inference.loop import run_steps
 from hylift.inference.message.kernels.discrete import adopt, send
 from hylift.inference.message.layout import (
@@ -218,10 +218,10 @@ class DiscreteMessages:
             passing._send(tables.all_factors)
         return passing
 
-    def arrays(self) -> Arrays:
+    def arrays(self) -> State:
         """All that the next step depends on."""
         sums = {"total": self.totals.total, "zeros": self.totals.zeros}
-        return sums | {n: getattr(self, n) for n in ("message", "candidate", "change")}
+        return {**sums, **{n: getattr(self, n) for n in ("message", "candidate", "change")}}
 
     def step(self) -> float:
         """Send messages, and return the largest change of a message or belief.

@@ -14,7 +14,8 @@ from hylift.archive import Arrays
 from hylift.errors import UnsupportedError
 from hylift.inference.control import LEAST_SECONDS, Control
 from hylift.inference.finish import Answer, finish
-from hylift.inference.loop import StepInfo, fill, generator_state, restore_generator
+from hylift.inference.held import State, count, fill, generator_state, restore_generator
+from hylift.inference.loop import StepInfo
 from hylift.inference.message.layout import CutShortError, FloatArray
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared, View
@@ -83,8 +84,8 @@ class Exchange:
     advance: Callable[[int], tuple[float | None, Result | None]]
     """Take the step of this number, from 0; returns the largest change (None where no
     message was sent), and why it is the last, if it is. It may raise `CutShortError`."""
-    state: Callable[[], Arrays]
-    """The arrays that the next step depends on, not copied."""
+    state: Callable[[], State]
+    """All that the next step depends on."""
     max_steps: int
     rng: np.random.Generator | None = None
     """The generator that `advance` draws from, if it does."""
@@ -104,14 +105,12 @@ class Exchange:
         share = self.taken / self.max_steps
         return StepInfo(change, "passing messages", share, result)
 
-    def arrays(self) -> Arrays:
-        own = {"taken": np.array(self.taken)}
-        if self.rng is not None:
-            own["rng"] = generator_state(self.rng)
-        return self.state() | own
+    def arrays(self) -> State:
+        rng = {} if self.rng is None else {"rng": generator_state(self.rng)}
+        return {**self.state(), **rng, "taken": count(self.taken, self.max_steps)}
 
     def restore(self, arrays: Arrays) -> None:
-        fill(self.state(), arrays)
+        fill(self.arrays(), arrays)
         self.taken = int(arrays["taken"])
         if self.rng is not None:
             restore_generator(self.rng, arrays["rng"])

@@ -11,13 +11,9 @@ from numpy.typing import NDArray
 from hylift.archive import Arrays
 from hylift.graph import FactorGraph
 from hylift.inference.control import Control
+from hylift.inference.held import Held, State, checked, count, fill, part_of, prefixed
 from hylift.inference.local.terms import LocalTerms
-from hylift.inference.loop import (
-    StepInfo,
-    arrays_in,
-    fill,
-    run_steps,
-)
+from hylift.inference.loop import StepInfo, run_steps
 from hylift.inference.sampling.functions import FunctionDraws
 from hylift.inference.sampling.kernels.sweep import IN_GROUPS, LAST, advance
 from hylift.inference.sampling.marginals import BATCHES, room_to_warm_up
@@ -31,9 +27,6 @@ BURST = 1 << 23
 
 MOST_SWEEPS = 100
 """Of a burst."""
-
-SUMS = ("values", "probs", "mixtures", "density", "added", "coarse", "moments", "marks")
-"""Fields of a record that draws change."""
 
 
 @dataclass(slots=True, eq=False)
@@ -71,7 +64,7 @@ class Chains:
 
         Of the time, warming up has the share that it has of all sweeps.
         """
-        sweeps = _Sweeps(self, records, draws, least, is_warm_up=True)
+        sweeps = _Sweeps(self, records, draws, draws, least, is_warm_up=True)
         run_steps(sweeps, self.control)
         return sweeps.made
 
@@ -81,15 +74,20 @@ class Chains:
         self.members = [chain.with_groups(self.terms, groups) for chain in self.members]
 
     def draw(
-        self, records: list[Record], draws: int, least: int, go_on: Callable[[int, int, int], bool]
+        self,
+        records: list[Record],
+        draws: int,
+        most: int,
+        least: int,
+        go_on: Callable[[int, int, int], bool],
     ) -> tuple[int, int, int]:
         """Draws that each chain has made, of how many one is stored, and the length of a batch.
 
         go_on: whether to make as many more as there are, of which so many are stored, in batches
-        of such a length.
+        of such a length, up to the most.
         """
         length = max(1, draws // BATCHES)
-        sweeps = _Sweeps(self, records, draws, least, is_warm_up=False, go_on=go_on, length=length)
+        sweeps = _Sweeps(self, records, draws, most, least, False, go_on, length)
         run_steps(sweeps, self.control)
         return sweeps.made, sweeps.every, sweeps.length
 
@@ -165,6 +163,7 @@ class _Sweeps:
     chains: Chains
     records: list[Record]
     draws: int
+    most: int
     least: int
     """Draws of the first burst, at least."""
     is_warm_up: bool
@@ -216,31 +215,44 @@ class _Sweeps:
         share = self.draws / (self.draws + chains.thin * (chains.total - self.draws))
         return seconds is not None and chains.control.elapsed > share * seconds
 
-    def arrays(self) -> Arrays:
-        chains = self.chains
-        constant = np.nan if chains.constant is None else chains.constant
-        arrays = {
-            "place": np.array(
-                [self.made, self.every, chains.done, chains.total, self.draws, self.length]
-            ),
-            "constant": np.array(constant),
+    def _place(self) -> State:
+        """How far the chains are."""
+        chains, least = self.chains, min(self.length, 1)
+        constant = np.array(np.nan if chains.constant is None else chains.constant)
+        return {
+            "made": count(self.made, self.most),
+            "every": count(self.every, self.most, least=1),
+            "done": count(chains.done),
+            "total": count(chains.total, least=1),
+            "draws": count(self.draws, self.most, least=1),
+            "length": count(self.length, self.most * least, least=least),
+            "constant": Held(constant, may_be_nan=True),
         }
+
+    def arrays(self) -> State:
+        chains = self.chains
+        found = self._place()
         if chains.functions is not None:
-            arrays |= {f"functions {key}": a for key, a in chains.functions.arrays().items()}
+            found = {**found, **prefixed("functions", chains.functions.arrays())}
         stored = max(1, -(-self.made // self.every))  # there may be room for many more
         for number, (chain, record) in enumerate(zip(chains.members, self.records, strict=True)):
-            sums = {name: getattr(record, name) for name in SUMS}
-            sums["values"] = record.values[:stored]
-            arrays |= arrays_in(chain, f"chain {number}") | arrays_in(sums, f"record {number}")
-        return arrays
+            values = chains.terms.held(record.values[:stored], keeps_bounds=False)
+            own = {**record.arrays(), "values": values}
+            found = {**found, **prefixed(f"chain {number}", chain.arrays(chains.terms))}
+            found = {**found, **prefixed(f"record {number}", own)}
+        return found
 
     def restore(self, arrays: Arrays) -> None:
-        chains = self.chains
-        place = arrays["place"].tolist()
-        self.made, self.every, chains.done, chains.total, self.draws, self.length = place
+        chains, place = self.chains, checked(self._place(), arrays)
+        constant = float(place.pop("constant"))
+        whole = {name: int(number) for name, number in place.items()}
+        self.made, self.every, self.draws = whole["made"], whole["every"], whole["draws"]
+        self.length, chains.done, chains.total = whole["length"], whole["done"], whole["total"]
+        if self.made > self.draws or -(-self.made // self.every) > len(self.records[0].values):
+            raise ValueError("more draws than there are")
         if chains.functions is not None:
-            own = {k.removeprefix("functions "): a for k, a in arrays.items() if "functions" in k}
-            chains.functions.restore(own)
+            chains.functions.restore(part_of("functions", arrays))
         fill(self.arrays(), arrays)
-        constant = float(arrays["constant"])
+        for chain in chains.members:
+            chain.joint[:] = chains.terms.joint_states(chain.x)
         chains.constant = None if np.isnan(constant) else constant

@@ -10,9 +10,18 @@ from numpy.typing import NDArray
 
 from hylift.archive import Arrays
 from hylift.graph import FactorGroup
+from hylift.inference.held import (
+    WIDEST,
+    Held,
+    State,
+    fill,
+    generator_state,
+    part_of,
+    prefixed,
+    restore_generator,
+)
 from hylift.inference.local.kernels import gradient_of_each
 from hylift.inference.local.terms import LocalTerms
-from hylift.inference.loop import generator_state, restore_generator
 from hylift.inference.sampling.kernels.sweep import FUNCTIONS, weigh_states
 from hylift.inference.sampling.lines import (
     MOST_CORRELATED,
@@ -25,6 +34,7 @@ from hylift.inference.sampling.lines import (
     components,
     correlated_lines,
     of_same_functions,
+    stored_lines,
 )
 from hylift.inference.sampling.state import STALE, Chain, RealBlocks
 from hylift.inference.search.functions import colors
@@ -344,32 +354,26 @@ class FunctionDraws:
         block_of[variables] = number[label]
         return self._lines(reals, along, block, block_of)
 
-    def arrays(self) -> Arrays:
+    def arrays(self) -> State:
         """All that the next sweep depends on."""
-        found: Arrays = {"rng": generator_state(self.rng)}
-        for number, (_, lines) in enumerate(self.singles):
-            if lines is not None:
-                found[f"width {number}"] = lines.width
+        widths = {
+            f"width {number}": Held(lines.width, 0.0, WIDEST)
+            for number, (_, lines) in enumerate(self.singles)
+            if lines is not None
+        }
+        found: State = {"rng": generator_state(self.rng), **widths}
         for number, lines in enumerate(self.together):
-            found |= {
-                f"line {number} {name}": getattr(lines, name)
-                for name in ("variables", "direction", "block", "width")
-            }
+            found = {**found, **prefixed(f"line {number}", lines.arrays())}
         return found
 
     def restore(self, arrays: Arrays) -> None:
-        restore_generator(self.rng, arrays["rng"])
-        for number, (_, lines) in enumerate(self.singles):
-            if lines is not None:
-                lines.width[:] = arrays[f"width {number}"]
         self.together = []
-        while f"line {len(self.together)} width" in arrays:
-            name = f"line {len(self.together)}"
-            reals, along, block, width = (
-                arrays[f"{name} {part}"] for part in ("variables", "direction", "block", "width")
-            )
-            lines = self._joined(reals, along, block, self._labels())
-            self.together.append(replace(lines, width=width.copy()))
+        fill(self.arrays(), arrays)
+        restore_generator(self.rng, arrays["rng"])
+        label = self._labels()
+        while own := part_of(f"line {len(self.together)}", arrays):
+            reals, along, block, width = stored_lines(own, np.flatnonzero(self.given), label)
+            self.together.append(replace(self._joined(reals, along, block, label), width=width))
 
 
 def _by_block(values: FloatArray, block: Ids) -> FloatArray:

@@ -205,8 +205,10 @@ class _Sampled:
             return not is_done and bool(mixing.r_hat.max(initial=1.0) < HOPELESS)
 
         began = control.elapsed
-
-        num_draws, every, length = chains.draw(recorded.records, method.draws, LEAST_DRAWS, go_on)
+        most = method.draws * max(method.longer, 1)
+        num_draws, every, length = chains.draw(
+            recorded.records, method.draws, most, LEAST_DRAWS, go_on
+        )
         return cls(
             recorded,
             values[:, : -(-num_draws // every)],

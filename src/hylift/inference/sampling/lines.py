@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.archive import Arrays
 from hylift.graph import FactorGroup
+from hylift.inference.held import WIDEST, Held, State, checked
 from hylift.inference.local.terms import LocalTerms
 from hylift.numerics.kernels.programs import BATCH, add_by_block
 from hylift.numerics.programs import Program
@@ -103,6 +105,10 @@ class Lines:
     width: FloatArray  # (block,)
     bounds: FloatArray  # (2, variable)
 
+    def arrays(self) -> State:
+        """All but what follows from it."""
+        return _state(self.variables, self.direction, self.block, self.width)
+
     def reach(self, origin: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(chain, block): how far each may go from here, down and up, within bounds; origin:
         (chain, variable)."""
@@ -115,6 +121,33 @@ class Lines:
         np.maximum.at(low, (chain, self.block), np.minimum(ends.min(axis=0), 0.0))
         np.minimum.at(high, (chain, self.block), np.maximum(ends.max(axis=0), 0.0))
         return low, high
+
+
+def _state(variables: Ids, direction: FloatArray, block: Ids, width: FloatArray) -> State:
+    return {
+        "variables": Held(variables, 0, free_axis=0),
+        "direction": Held(direction, -WIDEST, WIDEST, free_axis=0),
+        "block": Held(block, 0, free_axis=0),
+        "width": Held(width, 0.0, WIDEST, free_axis=0),
+    }
+
+
+def stored_lines(stored: Arrays, reals: Ids, label: Ids) -> tuple[Ids, FloatArray, Ids, FloatArray]:
+    """Reals, directions, blocks and widths of lines that were stored; raises unless each block has
+    reals of one label of its own. reals: increasing; label: (real,)."""
+    ids, numbers = np.zeros(0, dtype=np.int64), np.zeros(0)
+    own = checked(_state(ids, numbers, ids, numbers), stored)
+    some, along, block, width = own.values()
+    sizes = {len(some), len(along), len(block)}
+    is_real = np.isin(some, reals).all() and len(np.unique(some)) == len(some) > 0
+    if len(sizes) > 1 or not is_real:
+        raise ValueError("a line has reals that do not exist")
+    pairs = np.unique(np.stack([block, label[np.searchsorted(reals, some)]]), axis=1)
+    blocks, labels = pairs
+    are_apart = len(np.unique(labels)) == len(labels)
+    if not np.array_equal(blocks, np.arange(len(width))) or not are_apart:
+        raise ValueError("a line has reals that do not move together")
+    return some, along, block, width
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
+from hylift.archive import Arrays
 from hylift.errors import too_narrow
 from hylift.graph import Variables
+from hylift.inference.held import WIDEST, Held, State, checked, prefixed
 from hylift.inference.local.terms import LocalTerms
 from hylift.inference.sampling.kernels.records import gather, lay_panels, spread_on_grids
 from hylift.inference.sampling.state import GaussianSums, RealBlocks, Record
@@ -143,6 +145,25 @@ class Recorded:
             for chain in range(num_chains)
         ]
         return cls(variables, terms, blocks, edges, grid_step, records, num_components)
+
+    def arrays(self) -> State:
+        """The sums of all chains, and the grids that they are on."""
+        found: State = {"edges": self.edges, "grids": Held(self.grid_step, 0)}
+        for number, record in enumerate(self.records):
+            found = {**found, **prefixed(f"record {number}", record.arrays())}
+        return found
+
+    @staticmethod
+    def stored_grids(arrays: Arrays, num_steps: int) -> tuple[FloatArray, NDArray[np.int64]]:
+        """The edges of the grids that were stored, and their reals, of so many."""
+        steps = Held(np.zeros(0, dtype=np.int64), 0, num_steps - 1, free_axis=0)
+        grids = checked({"grids": steps}, arrays)["grids"]
+        rows = np.zeros((len(grids), 0))
+        edges = checked({"edges": Held(rows, -WIDEST, WIDEST, free_axis=1)}, arrays)["edges"]
+        is_wrong = (np.diff(edges) <= 0).any() or not 2 <= edges.shape[1] <= MOST_PANELS + 1
+        if is_wrong or len(np.unique(grids)) < len(grids):
+            raise ValueError("the grids of some reals are none")
+        return edges, grids
 
     def batches(self) -> list[tuple[NDArray[Any], BatchedDistribution]]:
         """Distributions of all variables, with the ids of those they are about.

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.inference.held import Held, State, held, prefixed
 from hylift.inference.local.terms import LocalTerms
 
 FloatArray = NDArray[np.float64]
@@ -161,6 +162,24 @@ class Chain(NamedTuple):
         )
         return chain.with_groups(terms, groups)
 
+    def arrays(self, terms: LocalTerms) -> State:
+        """All that the next sweep depends on; joint states follow from the assignment, and the rest
+        is room."""
+        names = (
+            "curve", "linear", "coupling", "origin", "factor", "pivot", "half", "mean", "var",
+            "log_density", "random",
+        )  # fmt: skip
+        flags = {name: getattr(self, name) for name in ("is_near", "is_cut", "is_aimed")}
+        return {
+            "x": terms.held(self.x),
+            "best": terms.held(self.best, keeps_bounds=False),
+            "known": Held(self.known, STALE, INDEFINITE),
+            **held(flags, 0, 1),
+            "order": Held(self.order, is_order=True),
+            "group order": Held(self.group_order, is_order=True),
+            **{name: getattr(self, name) for name in names},
+        }
+
     def with_groups(self, terms: LocalTerms, groups: StateGroups) -> Chain:
         """The same chain with room for other groups."""
         most_joint = int(max(terms.variable["num_states"].max(initial=1), groups.most_joint))
@@ -181,6 +200,15 @@ class GaussianSums(NamedTuple):
     def empty(cls, size: int, room: int) -> GaussianSums:
         weight, mean, var = np.zeros((3, size, room))
         return cls(np.zeros(size, dtype=np.int64), weight, mean, var, np.zeros(room))
+
+    def arrays(self) -> State:
+        """All but the room."""
+        return {
+            "number": Held(self.num_components, 0, self.weight.shape[1]),
+            "weight": Held(self.weight, 0.0),
+            "mean": self.mean,
+            "var": Held(self.var, 0.0),
+        }
 
     def shares(self) -> FloatArray:
         """(step, component): the weights of those that are there, and else 0."""
@@ -220,3 +248,13 @@ class Record(NamedTuple):
     origin: FloatArray  # (step,): from which means are measured
     moments: FloatArray  # (2, step): sums of means given the states, and of squares
     marks: FloatArray  # (batch, score, then two per step): the sums so far at the end of each
+
+    def arrays(self) -> State:
+        """The sums that sweeps change."""
+        sums = {name: getattr(self, name) for name in ("probs", "density", "added", "coarse")}
+        return {
+            **held(sums, 0.0, np.inf),
+            **prefixed("mixtures", self.mixtures.arrays()),
+            "moments": self.moments,
+            "marks": self.marks,
+        }

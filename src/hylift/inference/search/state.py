@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.inference.held import MOST_STEPS, Held, State, arrays_in, held, prefixed
 from hylift.inference.local.terms import LocalTerms
 from hylift.numerics.segments import offsets
 
@@ -74,6 +75,23 @@ class SearchState(NamedTuple):
             np.zeros(MOST_REALS),
             np.zeros((MOST_REALS, MOST_REALS)),
             np.zeros((MOST_REALS, MOST_REALS)),
+        )
+
+    def arrays(self, terms: LocalTerms) -> State:
+        """All that moves depend on; the joint states follow from the assignment, and the rest is
+        room."""
+        names = ("curve", "slope", "coupling", "score")
+        numbers = {name: getattr(self, name) for name in names}
+        marks, last = arrays_in(self.mark, "mark"), max(len(self.x) - 1, 0)
+        return prefixed(
+            "search",
+            {
+                "x": terms.held(self.x),
+                **arrays_in(numbers, "number"),
+                **held(marks, 0, MOST_STEPS),
+                "ring": Held(self.lists, 0, last),
+                "counts": Held(self.counts, 0, np.array([last, len(self.x), MOST_STEPS])),
+            },
         )
 
 
@@ -162,3 +180,36 @@ class WalkState(NamedTuple):
             np.array([[0.0, 0.0], [np.inf, -np.inf]]),
             np.full(1, seed, dtype=np.uint64),
         )
+
+    def arrays(self, terms: LocalTerms) -> State:
+        """All that the walk depends on."""
+        num_factors, num_variables = len(self.status), len(self.best)
+        factors, variables = max(num_factors - 1, 0), max(num_variables - 1, 0)
+        most = np.array([num_factors, num_factors, num_variables, MOST_STEPS, MOST_STEPS])
+        return prefixed(
+            "walk",
+            {
+                "status": Held(self.status, SATISFIED, BROKEN),
+                "place": Held(self.place, 0, factors),
+                "lists": Held(self.lists, 0, factors),
+                "sizes": Held(self.sizes, 0, most),
+                "best": terms.held(self.best, keeps_bounds=False),
+                "changed": Held(self.changed, 0, variables),
+                "is changed": Held(self.is_changed, 0, 1),
+                "worth": self.worth,
+                "random": self.random,
+            },
+        )
+
+    def check(self, goals: Goals) -> None:
+        """Raise unless the lists have what the status of factors and variables says."""
+        moves = goals.first[:-1] < goals.first[1:]
+        for row, status in enumerate((UNSATISFIED, BROKEN)):
+            listed = self.lists[row, : self.sizes[row]]
+            own = np.flatnonzero(moves & (self.status == status))
+            is_placed = np.array_equal(self.place[listed], np.arange(len(listed)))
+            if not is_placed or not np.array_equal(np.sort(listed), own):
+                raise ValueError("a list of factors has other factors than their status says")
+        changed = np.sort(self.changed[: self.sizes[CHANGED]])
+        if not np.array_equal(changed, np.flatnonzero(self.is_changed)):
+            raise ValueError("a list of variables has other variables than are changed")

@@ -11,15 +11,9 @@ from numpy.typing import NDArray
 from hylift.archive import Arrays
 from hylift.graph import FactorGraph, Variables
 from hylift.inference.control import Control
+from hylift.inference.held import State, count, fill, generator_state, restore_generator
 from hylift.inference.local.terms import LocalTerms, as_written
-from hylift.inference.loop import (
-    StepInfo,
-    arrays_in,
-    fill,
-    generator_state,
-    restore_generator,
-    run_steps,
-)
+from hylift.inference.loop import StepInfo, run_steps
 from hylift.inference.search.functions import FunctionMoves
 from hylift.inference.search.kernels.moves import UNBROKEN
 from hylift.inference.search.kernels.reals import settle_reals
@@ -267,18 +261,27 @@ class _Bursts:
             result = "diverged"
         return StepInfo(walker.energy, "walking", share, result)
 
-    def arrays(self) -> Arrays:
+    def arrays(self) -> State:
         walker = self.walker
-        arrays = arrays_in(walker.walk, "walk") | arrays_in(walker.search, "search")
         loose = -1 if walker.loose is None else walker.loose
-        place = np.array([self.left, self.since, walker.picks, loose])
-        return arrays | {"place": place, "rng": generator_state(walker.rng)}
+        return {
+            **walker.walk.arrays(walker.terms),
+            **walker.search.arrays(walker.terms),
+            "rng": generator_state(walker.rng),
+            "left": count(self.left, walker.pace.flips),
+            "since": count(self.since),
+            "picks": count(walker.picks),
+            "loose": count(loose, len(walker.terms.variable) - 1, least=-1),
+        }
 
     def restore(self, arrays: Arrays) -> None:
         walker = self.walker
         fill(self.arrays(), arrays)
+        walker.walk.check(walker.goals)
+        walker.search.joint[:] = walker.terms.joint_states(walker.search.x)
         restore_generator(walker.rng, arrays["rng"])
-        self.left, self.since, walker.picks, loose = arrays["place"].tolist()
+        self.left, self.since = int(arrays["left"]), int(arrays["since"])
+        walker.picks, loose = int(arrays["picks"]), int(arrays["loose"])
         walker.loose = None if loose < 0 else loose
 
 

@@ -12,8 +12,10 @@ from hylift.archive import Arrays
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph
 from hylift.inference.finish import categoricals
+from hylift.inference.held import MOST_STEPS as MOST
+from hylift.inference.held import Held, State, checked, count, fill, prefixed
 from hylift.inference.local.terms import LocalTerms
-from hylift.inference.loop import StepInfo, arrays_in, fill
+from hylift.inference.loop import StepInfo
 from hylift.inference.sampling.kernels.records import gather
 from hylift.inference.sampling.marginals import mixtures_of
 from hylift.inference.sampling.state import GaussianSums
@@ -73,6 +75,17 @@ class Cells(NamedTuple):
             seeds.astype(np.uint64).reshape(shape),
             sweeps,
         )
+
+    def arrays(self, most_states: NDArray[np.int64]) -> State:
+        """All of it; most_states: (discrete variable by part,), the last state of each."""
+        numbers = {name: getattr(self, name) for name in ("value", "log_z", "beta", "random")}
+        return {
+            **numbers,
+            "states": Held(self.states, 0, most_states),
+            "phase": Held(self.phase, 0, DONE),
+            "rung": Held(self.rung, 0, MOST),
+            "made": Held(self.made, 0, self.num_final),
+        }
 
 
 class Work(NamedTuple):
@@ -171,9 +184,8 @@ class Population:
         blocks = cut(cost, particles)
         work = np.tile(np.diff(cost[[0, *(last for _, last in blocks)]]) * particles, groups + 1)
         most = int(np.clip(BURST // (int(work.sum()) + 1), 1, MOST_STEPS))
-        if self.next == 0:
-            room = int(self.pilot.rung.max(initial=0)) + most - self.ladder.shape[1]
-            self.ladder = np.pad(self.ladder, ((0, 0), (0, max(room, 0))))
+        room = int(self.pilot.rung.max(initial=0)) + most - self.ladder.shape[1]
+        self.ladder = np.pad(self.ladder, ((0, 0), (0, max(room, 0))))
         rest = np.cumsum(work[self.next :])
         stop = self.next + max(int(np.searchsorted(rest, LONGEST)), 1)
         self._advance(blocks, range(self.next, min(stop, len(work))), most, hurries=False)
@@ -284,24 +296,46 @@ class Population:
             self.cliques.part["num_joint"] > 0,
         )
 
-    def arrays(self) -> Arrays:
-        found = {"ladder": self.ladder, "steps": np.array([self.steps, self.next])}
-        for name, cells in (("cells", self.cells), ("pilot", self.pilot)):
-            found |= arrays_in(cells._asdict() | {"num_final": np.array(cells.num_final)}, name)
+    def _cells(self) -> State:
+        """The progress of the groups and of the pilot."""
+        lists, first = self.cliques.lists, self.cliques.discrete
+        variable = lists[first : first + self.cells.states.shape[2]]
+        last = self.terms.variable["num_states"][variable] - 1
+        parts = {"cells": self.cells, "pilot": self.pilot}
+        found: State = {"steps": count(self.steps), "next": count(self.next)}
+        for name, cells in parts.items():
+            found = {**found, **prefixed(name, cells.arrays(last))}
+        return found
+
+    def arrays(self) -> State:
+        found = {**self._cells(), "ladder": Held(self.ladder, 0.0, free_axis=1)}
         if not (self.cells.phase >= FINAL).any():  # nothing is recorded yet
             return found
         most = int(self.cells.made.max())
-        found |= {"probs": self.probs, "values": self.values[:, :, :most]}
+        found |= {"probs": Held(self.probs, 0.0), "values": self.values[:, :, :most]}
         for group, mixtures in enumerate(self.mixtures):
-            found |= arrays_in(mixtures, f"group {group}")
+            found |= prefixed(f"group {group}", mixtures.arrays())
         return found
 
     def restore(self, arrays: Arrays) -> None:
-        self.ladder = arrays["ladder"].copy()
-        cells = {name: one for name, one in self.arrays().items() if name.startswith("cells")}
-        fill(cells, arrays)
+        fill(self._cells(), arrays)
+        self.ladder = checked(self.arrays(), arrays)["ladder"]
+        self._check_ladder()
         fill(self.arrays(), arrays)
-        self.steps, self.next = arrays["steps"].tolist()
+        self.steps, self.next = int(arrays["steps"]), int(arrays["next"])
+
+    def _check_ladder(self) -> None:
+        """Raise unless the pilot is ahead of all groups, and the ladder leads to the end."""
+        cells, pilot, is_sum = self.cells, self.pilot, self.cliques.part["num_joint"] > 0
+        rungs = pilot.rung[0]
+        if (cells.rung > rungs).any() or rungs.max(initial=0) > self.ladder.shape[1]:
+            raise ValueError("a group is ahead of the pilot")
+        own = np.flatnonzero((pilot.phase[0] >= FINAL) & ~is_sum)
+        if (rungs[own] < 1).any() or (self.ladder[own, rungs[own] - 1] != 1.0).any():
+            raise ValueError("'ladder' does not lead to the end")
+        is_short = (cells.phase < FINAL) & (cells.rung >= rungs) & (pilot.phase >= FINAL) & ~is_sum
+        if is_short.any() or ((cells.phase == DONE) & (cells.made < cells.num_final)).any():
+            raise ValueError("a group is not where its temperatures are")
 
 
 def _totals(sums: FloatArray, num_states: NDArray[np.int32]) -> FloatArray:

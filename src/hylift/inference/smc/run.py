@@ -12,6 +12,7 @@ from hylift.archive import Arrays
 from hylift.errors import IntractableError
 from hylift.graph import FactorGraph, Variables
 from hylift.inference.control import Control
+from hylift.inference.held import State, part_of, prefixed
 from hylift.inference.local.terms import LocalTerms
 from hylift.inference.loop import StepInfo
 from hylift.inference.sampling.state import GaussianSums
@@ -125,17 +126,16 @@ class Run:
                 )
         return notes
 
-    def arrays(self) -> Arrays:
+    def arrays(self) -> State:
         return {
-            f"{number} {name}": array
+            name: array
             for number, (_, one) in enumerate(self.populations)
-            for name, array in one.arrays().items()
+            for name, array in prefixed(str(number), one.arrays()).items()
         }
 
     def restore(self, arrays: Arrays) -> None:
         for number, (_, one) in enumerate(self.populations):
-            own = f"{number} "
-            one.restore({k.removeprefix(own): a for k, a in arrays.items() if k.startswith(own)})
+            one.restore(part_of(str(number), arrays))
 
 
 def needs_values(graph: FactorGraph) -> NDArray[np.bool_]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +12,19 @@ from scipy import special
 from hylift.archive import Arrays
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph
-from hylift.inference.local.terms import LocalTerms
-from hylift.inference.loop import (
-    StepInfo,
-    arrays_in,
+from hylift.inference.held import (
+    Held,
+    State,
+    checked,
+    count,
     fill,
     generator_state,
+    part_of,
+    prefixed,
     restore_generator,
 )
+from hylift.inference.local.terms import LocalTerms
+from hylift.inference.loop import StepInfo
 from hylift.inference.sampling.functions import WIDE
 from hylift.inference.sampling.layout import Layout
 from hylift.inference.sampling.marginals import Recorded, room_to_warm_up
@@ -55,9 +61,6 @@ directions are learned anew in which reals move together; and moves along these 
 
 IN_GROUPS = 3
 """One in so many sweeps draws states together, and with reals."""
-
-SUMS = ("probs", "mixtures", "density", "added", "coarse")
-"""Fields of a record that sweeps change."""
 
 
 @dataclass(slots=True, eq=False)
@@ -369,35 +372,54 @@ class Tempered:
         found = replace(recorded, records=records).batches()
         return [*found, *smoothed(variables, given, pooled)]
 
-    def arrays(self) -> Arrays:
-        found = {name: getattr(self, name) for name in ("x", "log_z", "power")}
-        found["values"] = self.values[:, :, : self.made]
-        found["place"] = np.array([self.phase, self.made, self.steps])
-        found["rng"] = generator_state(self.rng)
+    def _place(self) -> State:
+        return {
+            "phase": count(self.phase, DONE),
+            "made": count(self.made, self.num_final),
+            "steps": count(self.steps),
+        }
+
+    def arrays(self) -> State:
+        terms, functions = self.layout.terms, self.layout.functions
+        found: dict[str, NDArray[Any] | Held] = {
+            **self._place(),
+            "x": terms.held(self.x),
+            "log_z": self.log_z,
+            "power": Held(self.power, 0.0),
+            "values": terms.held(self.values[:, :, : self.made], keeps_bounds=False),
+            "rng": generator_state(self.rng),
+        }
         for group, (chain, record) in enumerate(zip(self.chains, self.warm, strict=True)):
-            own = {"random": chain.random, "cut": chain.is_cut, "places": record.mixtures}
-            found |= arrays_in(own, f"group {group}")
-        if self.layout.functions is not None:
-            found |= {f"functions {k}": a for k, a in self.layout.functions.arrays().items()}
+            own: State = {
+                "random": chain.random,
+                "cut": Held(chain.is_cut, 0, 1),
+                "order": Held(chain.order, is_order=True),
+                "group order": Held(chain.group_order, is_order=True),
+            }
+            found |= prefixed(f"group {group}", {**own, **record.mixtures.arrays()})
+        if functions is not None:
+            found |= prefixed("functions", functions.arrays())
         if self.recorded is not None:
-            found |= {"edges": self.recorded.edges, "grids": self.recorded.grid_step}
-            for group, record in enumerate(self.recorded.records):
-                sums = {name: getattr(record, name) for name in SUMS}
-                found |= arrays_in(sums, f"record {group}")
+            found |= self.recorded.arrays()
         return found
 
     def restore(self, arrays: Arrays) -> None:
-        self.phase, self.made, self.steps = arrays["place"].tolist()
-        restore_generator(self.rng, arrays["rng"])
+        own = checked(self._place(), arrays)
+        self.phase, self.made, self.steps = (int(own[n]) for n in ("phase", "made", "steps"))
+        if (
+            (self.made > 0) != ("edges" in arrays)
+            or (self.phase == DONE) != (self.made == self.num_final)
+            or (self.made > 0 and self.phase < FINAL)
+        ):
+            raise ValueError("its phase is not that of its recorded sweeps")
         terms, blocks, _, functions, *_ = self.layout
         if functions is not None:
-            own = {k.removeprefix("functions "): a for k, a in arrays.items() if "functions" in k}
-            functions.restore(own)
+            functions.restore(part_of("functions", arrays))
         if "edges" in arrays:
-            self.recorded = Recorded.on_grids(
-                self.graph.variables, terms, blocks, arrays["edges"], arrays["grids"], self.x
-            )
+            grids = Recorded.stored_grids(arrays, len(blocks.variable))
+            self.recorded = Recorded.on_grids(self.graph.variables, terms, blocks, *grids, self.x)
         fill(self.arrays(), arrays)
+        restore_generator(self.rng, arrays["rng"])
 
 
 def _hard(terms: LocalTerms, share: FloatArray) -> LocalTerms:

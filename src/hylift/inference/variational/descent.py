@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from hylift.archive import Arrays
 from hylift.errors import DivergentModelError
+from hylift.inference import held
 from hylift.inference.control import Control
+from hylift.inference.held import Held, checked
 from hylift.inference.loop import StepInfo, run_steps
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.optimisers import MANY_PARTS, Optimiser
@@ -79,12 +81,16 @@ class _Descent:
             return False
         return self.values[-4] - self.values[-1] < ROUGH * max(1.0, abs(self.values[-1]))
 
-    def arrays(self) -> Arrays:
-        return self.state.arrays() | {"values": np.array(self.values), "settled": self.settled}
+    def arrays(self) -> held.State:
+        values = Held(np.array(self.values), may_be_nan=True, free_axis=0)
+        return {**self.state.arrays(), "values": values, "settled": self.settled}
 
     def restore(self, arrays: Arrays) -> None:
-        self.state, self.values = State.restored(arrays), arrays["values"].tolist()
-        self.settled = arrays["settled"].copy()
+        self.state = self.state.restored(self.objective, arrays)
+        own = checked(self.arrays(), arrays)
+        self.values, self.settled = own["values"].tolist(), own["settled"]
+        if not self.values:
+            raise ValueError("'values' is empty")
 
 
 def descend(

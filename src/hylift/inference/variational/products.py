@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hylift.archive import Arrays
 from hylift.components import Gaussians
 from hylift.inference.control import Control
+from hylift.inference.held import Held, State, checked, count
 from hylift.inference.loop import StepInfo, run_steps
 from hylift.inference.variational.kernels import sweep
 from hylift.inference.variational.objective import Objective
@@ -295,15 +296,23 @@ class Followed:
         self.reached, self.damping = value, damping
         return True
 
-    def arrays(self) -> Arrays:
-        place = np.array([self.number, self.next_solve])
-        state = np.stack([self.reached, self.damping])
-        return {"entries": self.entries, "state": state, "place": place}
+    def arrays(self) -> State:
+        return {
+            "entries": self.entries,
+            "reached": self.reached,
+            "damping": Held(self.damping, 0.0, 1.0),
+            "number": count(self.number, self.most_sweeps),
+            "next solve": count(self.next_solve),
+        }
 
     def restore(self, arrays: Arrays) -> None:
-        self.entries = arrays["entries"].copy()
-        self.reached, self.damping = arrays["state"].copy()
-        self.number, self.next_solve = arrays["place"].tolist()
+        own = checked(self.arrays(), arrays)
+        for entries in own["entries"]:
+            self.ascent.objective.problem.layout.check(entries, entries.shape[1])
+        self.entries, self.reached, self.damping = (
+            own[name] for name in ("entries", "reached", "damping")
+        )
+        self.number, self.next_solve = int(own["number"]), int(own["next solve"])
 
 
 def settled_means(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 
 from hylift.archive import Arrays
 from hylift.errors import UnsupportedError
+from hylift.inference import held
 from hylift.inference.curvature import Curvature, Ids
+from hylift.inference.held import MOST_STEPS, Held, checked, count
 from hylift.inference.variational.objective import Evaluation, Objective
 from hylift.inference.variational.problem import FitProblem, FloatArray, Mixtures
+from hylift.posterior.distributions.base import normalized
 
 
 class Memory(Protocol):
@@ -104,45 +107,50 @@ class State:
             found.append(cls(q, at, states[0].step, rho, calm))
         return tuple(found)
 
-    def arrays(self) -> Arrays:
-        """Everything that the next step depends on, for a checkpoint."""
-        arrays = {
-            "weights": self.q.weights,
+    def arrays(self) -> held.State:
+        """Everything that the next step depends on, for a checkpoint; what follows from the
+        parameters is computed anew."""
+        arrays: held.State = {
+            "weights": Held(self.q.weights, 0.0, 1.0),
             "entries": self.q.entries,
-            "value": self.at.by_part,
-            "of_weights": self.at.of_weights,
-            "of_entries": self.at.of_entries,
-            "step": np.array(self.step),
-            "rho": self.rho,
-            "calm": self.calm,
+            "step": count(self.step),
+            "rho": Held(self.rho, 0.0),
+            "calm": Held(self.calm, 0, MOST_STEPS),
         }
         match self.memory:
             case Curvature() as memory:
-                place = np.stack([memory.count, memory.newest])
-                arrays |= {"steps": memory.steps, "changes": memory.changes, "place": place}
+                return {**arrays, **memory.arrays()}
             case Averages() as memory:
-                count = np.array(memory.count)
-                arrays |= {"mean": memory.mean, "square": memory.square, "count": count}
+                averages = {"mean": memory.mean, "square": memory.square}
+                return {**arrays, **averages, "count": count(memory.count)}
             case None:
-                pass
+                return arrays
             case other:
                 name = type(other).__name__
                 raise UnsupportedError(
                     f"checkpoints can store the memory of hylift's own optimisers, not '{name}'"
                 )
-        return arrays
 
-    @classmethod
-    def restored(cls, arrays: Arrays) -> State:
-        """The state that has these arrays."""
+    def restored(self, objective: Objective, arrays: Arrays) -> State:
+        """The state of the same starts that has these arrays."""
+        slope = np.concatenate([self.q.weights, self.q.entries], axis=1)
         memory: Memory | None = None
         if "steps" in arrays:
-            memory = Curvature(arrays["steps"], arrays["changes"], *arrays["place"])
+            memory = Curvature.none(slope[0], slope.shape[1] - self.q.entries.shape[1])
         elif "mean" in arrays:
-            memory = Averages(arrays["mean"], arrays["square"], int(arrays["count"]))
-        q = Mixtures(arrays["weights"], arrays["entries"])
-        at = Evaluation(arrays["value"], arrays["of_weights"], arrays["of_entries"])
-        return cls(q, at, int(arrays["step"]), arrays["rho"], arrays["calm"], memory)
+            memory = Averages.none(slope)
+        own = checked(replace(self, memory=memory).arrays(), arrays)
+        match memory:
+            case Curvature():
+                memory = memory.restored(own)
+            case Averages():
+                memory = Averages(own["mean"], own["square"], int(own["count"]))
+        q = Mixtures(own["weights"], own["entries"])
+        normalized("weights", q.weights)
+        for entries in q.entries:
+            objective.problem.layout.check(entries, q.num_components)
+        at = objective.evaluate(q)
+        return State(q, at, int(own["step"]), own["rho"], own["calm"], memory)
 
 
 def chosen_parts(

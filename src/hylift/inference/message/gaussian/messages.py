@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hylift.archive import Arrays
+from hylift.inference.held import State
 from hylift.inference.message.gaussian.couplings import Couplings
 from hylift.inference.message.kernels.gaussian import IMPROPER, gather, send
 from hylift.inference.message.layout import FloatArray, in_blocks
@@ -40,7 +40,7 @@ class GaussianMessages:
         passing._adopt()
         return passing
 
-    def arrays(self) -> Arrays:
+    def arrays(self) -> State:
         """All that the next step depends on."""
         return {"message": self.message, "total": self.total}
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hylift.archive import Arrays
 from hylift.components.gaussian import LEAK, mass_beyond
 from hylift.graph import Variables
 from hylift.inference.control import Control
+from hylift.inference.held import State
 from hylift.inference.loop import run_steps
 from hylift.inference.message.gaussian.couplings import (
     Couplings,
@@ -126,8 +126,8 @@ class GaBP:
                 return change, "diverged"
             return change, None
 
-        def state() -> Arrays:
-            return passing.arrays() | {"damping": damping.state, "most": most}
+        def state() -> State:
+            return {**passing.arrays(), "damping": damping.state, "most": most}
 
         result = run_steps(Exchange(advance, state, self.max_steps), control)
         return passing, result, cause

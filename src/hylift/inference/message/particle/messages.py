@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from hylift.archive import Arrays
 from hylift.errors import ImpossibleEvidenceError, IntractableError
 from hylift.graph import FactorGroup
+from hylift.inference.held import Held, State
 from hylift.inference.message.kernels.particle import send, settle
 from hylift.inference.message.layout import (
     Blocks,
@@ -76,13 +76,23 @@ class ParticleMessages:
             np.full(len(num_points), np.inf),
         )
 
-    def arrays(self) -> Arrays:
+    def arrays(self) -> State:
         """All that the next step depends on."""
         proposals, particles = self.proposals, self.particles
-        moved = {"mean": proposals.mean, "sd": proposals.sd}
-        moved |= {"point": particles.point, "log_base": particles.log_base}
-        sums = {"total": self.totals.total, "zeros": self.totals.zeros}
-        return moved | sums | {n: getattr(self, n) for n in ("message", "height", "fewest")}
+        is_real, of = self.factors.is_real[self.points.variable], self.points.variable
+        low, high = (
+            np.where(is_real, bound[of], self.states)
+            for bound in (proposals.lower, proposals.upper)
+        )
+        return {
+            "mean": proposals.mean,
+            "sd": Held(proposals.sd, 0.0),
+            "point": Held(particles.point, low, high),
+            "log_base": particles.log_base,
+            "total": self.totals.total,
+            "zeros": self.totals.zeros,
+            **{name: getattr(self, name) for name in ("message", "height", "fewest")},
+        }
 
     def adapt(self, at: float, damping: float) -> float:
         """Adapt the proposals, send messages to new particles, and return the largest change of a

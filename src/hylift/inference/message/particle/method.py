@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hylift.archive import Arrays
 from hylift.inference.control import Control
 from hylift.inference.finish import categoricals
+from hylift.inference.held import Held, State
 from hylift.inference.loop import run_steps
 from hylift.inference.message.layout import CutShortError, FloatArray
 from hylift.inference.message.particle.density import RealBeliefs, densities
@@ -146,8 +146,8 @@ class EPBP:
             is_at_rest = change <= self.tolerance and step >= adapting
             return change, "converged" if is_at_rest else None
 
-        def state() -> Arrays:
-            return passing.arrays() | {"adapting": adapting}
+        def state() -> State:
+            return {**passing.arrays(), "adapting": Held(adapting, 0, most)}
 
         steps = Exchange(advance, state, self.max_steps, rng)
         return run_steps(steps, control), self._damping_at(steps.taken - 1, int(adapting))
