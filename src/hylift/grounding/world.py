@@ -9,43 +9,24 @@ from typing import Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError, ModelError, UnknownNameError, did_you_mean
 from hylift.graph.domains import boolean
 from hylift.graph.name_blocks import positions
-from hylift.grounding.constants import (
-    WordColumn,
-    as_integers,
-    closest,
-    in_order,
-    not_among,
-    type_of,
-)
+from hylift.grounding.constants import closest, not_among
 from hylift.grounding.engine import Engine, Relation, open_engine
 from hylift.grounding.evidence.facts import Facts, match_facts, refuse
 from hylift.grounding.evidence.observed import ObservedAtoms, rows_of
 from hylift.grounding.evidence.probabilities import GivenTable, given_constants
 from hylift.grounding.evidence.sources import gather
+from hylift.grounding.named import NamedConstants
 from hylift.language.checks.check import check
-from hylift.language.checks.rules import names_of_constants
 from hylift.language.report import Problem
 from hylift.language.statements import Model, PredicateDeclaration
-from hylift.language.syntax import Atom, Comparison, Constant, Variable, WeightTable
 from hylift.language.types import variable_types
-from hylift.language.walk import (
-    logical_comparisons,
-    nodes,
-    terms,
-    used_predicates,
-    with_exact_comparisons,
-)
-from hylift.words import Wording, counted, option, worded
-from hylift.words import listed as listed_words
-
-LONGEST_VARIABLE = 2
-"""Letters of a capitalised word that was probably meant as a variable."""
+from hylift.language.walk import with_exact_comparisons
+from hylift.words import option, worded
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,20 +103,11 @@ class World:
         left_out = [*gathered.unmatched, *wrong_facts, *wrong_lists]
         if unmatched == "error":
             refuse(left_out)
-        given = _Given(model, types, listed, [*facts, *lists], _in_rules(model, types))
+        given = NamedConstants.of(model, types, listed, [*facts, *lists])
         constants = given.constants()
-        constant_types = {
-            name: type_of(constants[name], (column.given for column in given.columns(name)))
-            for name in constants
-        }
         observed = _observed(facts, constants, closed)
         doubts = (found.doubt for found in observed.values() if found.doubt is not None)
-        texts = [
-            *given.doubtful_constants(constants),
-            *given.similar_constants(constants),
-            *doubts,
-        ]
-        warnings += [*given.doubtful_variables(constants), *(Problem("warning", t) for t in texts)]
+        warnings += [*given.warnings(constants), *(Problem("warning", text) for text in doubts)]
         names = [p.name for p in model.predicates]
         rows = _row_relations(own_rows, facts, constants, database)
         complete = _observed_completely(
@@ -146,14 +118,9 @@ class World:
             types,
             database,
             constants,
-            constant_types,
+            given.arrow_types(constants),
             {name: observed[name] for name in names if name in observed and name not in closed},
-            {
-                name: _relation(model.predicate_by_name[name], observed, database, f"relation_{i}")
-                for i, name in enumerate(names)
-                if name in closed
-            }
-            | rows,
+            _relations(model, closed, observed, database) | rows,
             gathered.tables,
             closed.union(rows),
             own_rows,
@@ -180,38 +147,11 @@ class World:
         return found
 
 
-def _closed(model: Model, names: Iterable[str]) -> frozenset[str]:
+def _named(model: Model, names: Iterable[str], argument: str) -> dict[str, PredicateDeclaration]:
+    """The predicates that an argument names."""
     if isinstance(names, str):
         raise EvidenceError(
-            f"closed must be a list of predicates, such as ['{names}'], not a string"
-        )
-    closed = frozenset(names)
-    for name in sorted(closed, key=str):
-        predicate = model.predicate_by_name.get(name)
-        if predicate is None:
-            raise EvidenceError(
-                worded(
-                    option("closed"),
-                    f" names '{name}', which is not a predicate of the model."
-                    f"{did_you_mean(str(name), model.predicate_by_name)}",
-                )
-            )
-        if not predicate.domain.is_discrete:
-            raise EvidenceError(f"'{name}' is real and cannot be closed: it is not true or false")
-        if predicate.unique is not None:
-            raise EvidenceError(
-                f"'{name}' has a `!` and cannot be closed: one of its atoms is always true"
-            )
-    return closed
-
-
-def _only_rows(
-    model: Model, names: Iterable[str], closed: frozenset[str]
-) -> dict[str, PredicateDeclaration]:
-    """By predicate whose atoms exist only where its table has rows: the relation of its rows."""
-    if isinstance(names, str):
-        raise EvidenceError(
-            f"only_rows must be a list of predicates, such as ['{names}'], not a string"
+            f"{argument} must be a list of predicates, such as ['{names}'], not a string"
         )
     found = {}
     for name in names:
@@ -219,11 +159,35 @@ def _only_rows(
         if declared is None:
             raise EvidenceError(
                 worded(
-                    option("only_rows"),
+                    option(argument),
                     f" names '{name}', which is not a predicate of the model."
                     f"{did_you_mean(str(name), model.predicate_by_name)}",
                 )
             )
+        found[name] = declared
+    return found
+
+
+def _closed(model: Model, names: Iterable[str]) -> frozenset[str]:
+    if not isinstance(names, str):
+        names = sorted(set(names), key=str)
+    closed = _named(model, names, "closed")
+    for name, predicate in closed.items():
+        if not predicate.domain.is_discrete:
+            raise EvidenceError(f"'{name}' is real and cannot be closed: it is not true or false")
+        if predicate.unique is not None:
+            raise EvidenceError(
+                f"'{name}' has a `!` and cannot be closed: one of its atoms is always true"
+            )
+    return frozenset(closed)
+
+
+def _only_rows(
+    model: Model, names: Iterable[str], closed: frozenset[str]
+) -> dict[str, PredicateDeclaration]:
+    """By predicate whose atoms exist only where its table has rows: the relation of its rows."""
+    found = {}
+    for name, declared in _named(model, names, "only_rows").items():
         if name in closed:
             raise EvidenceError(f"'{name}' is closed, so that its other atoms are false already")
         places = enumerate(declared.arguments)
@@ -247,147 +211,6 @@ def _row_relations(
             )
         found[declared.name] = _stored(rows_of(own, constants), engine, f"rows_{place}")
     return found
-
-
-def _in_rules(model: Model, types: Sequence[Mapping[str, str]]) -> set[tuple[str, str]]:
-    """Type and name of the constants in rules, their conditions and their weight tables.
-
-    types: per rule, the types of its variables.
-    """
-    found = set()
-    for rule, type_of_variable in zip(model.rules, types, strict=True):
-        for node in nodes(*rule.expressions):
-            if isinstance(node, Atom):
-                arguments = model.predicate_by_name[node.predicate].types_of(node)
-                pairs = zip(node.arguments, arguments, strict=True)
-                found |= {(name, term.name) for term, name in pairs if isinstance(term, Constant)}
-            elif isinstance(node, Comparison):
-                for one, other in ((node.left, node.right), (node.right, node.left)):
-                    if isinstance(one, Variable) and isinstance(other, Constant):
-                        found.add((type_of_variable[one.name], other.name))
-        if isinstance(rule.weight, WeightTable):
-            for key, _ in rule.weight.entries:
-                found |= set(
-                    zip((type_of_variable[n] for n in rule.per_constant), key, strict=True)
-                )
-    return found
-
-
-def _ordered_types(model: Model, types: Sequence[Mapping[str, str]]) -> set[str]:
-    """The types of which rules use the order: t+1, or t < u."""
-    found = set()
-    for rule, type_of_variable in zip(model.rules, types, strict=True):
-        used = [
-            term for term in terms(*rule.expressions) if isinstance(term, Variable) and term.shift
-        ]
-        for node in logical_comparisons(*rule.expressions):
-            if node.op not in ("=", "!="):
-                used += [side for side in (node.left, node.right) if isinstance(side, Variable)]
-        found |= {type_of_variable[term.name] for term in used}
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """All that names constants: the model's lists, its rules, and data."""
-
-    model: Model
-    variable_types: tuple[Mapping[str, str], ...]
-    listed: Mapping[str, pa.StringArray]
-    """By type, the constants that the model lists."""
-    facts: Sequence[Facts]
-    in_rules: set[tuple[str, str]]
-    """Type and name."""
-
-    def columns(self, type_name: str, *, lists_only: bool = False) -> list[WordColumn]:
-        """The columns of data that name constants of a type, and have some."""
-        return [
-            column
-            for facts in self.facts
-            for column, of_type in zip(facts.arguments, facts.predicate.arguments, strict=True)
-            if of_type == type_name and column.stated.null_count < len(column.stated)
-            if facts.is_list or not lists_only
-        ]
-
-    def _mentioned(self, type_name: str) -> pa.StringArray:
-        """The constants of a type in rules."""
-        return pa.array(sorted(n for t, n in self.in_rules if t == type_name), pa.string())
-
-    def constants(self) -> dict[str, pa.StringArray]:
-        """The constants of each type, in order."""
-        ordered = _ordered_types(self.model, self.variable_types)
-        return {
-            name: self.listed[name]
-            if name in self.listed
-            else self._from_data(name, name in ordered)
-            for name in self.model.type_by_name
-        }
-
-    def _from_data(self, type_name: str, order_matters: bool) -> pa.StringArray:
-        """The constants of a type that data and rules mention."""
-        constants = in_order(
-            [column.used for column in self.columns(type_name, lists_only=True)],
-            [*(column.used for column in self.columns(type_name)), self._mentioned(type_name)],
-            order_matters=order_matters,
-        )
-        users = [p.name for p in self.model.predicates if type_name in p.arguments]
-        if not len(constants) and used_predicates(self.model).intersection(users):
-            raise EvidenceError(
-                f"the type '{type_name}' has no constants",
-                worded(
-                    f"list them in the model ({type_name} = {{…}}), pass ",
-                    Wording(f"evidence={{'{type_name}': […]}}", f"--evidence {type_name}=FILE"),
-                    f", or evidence on {' or '.join(users)}",
-                ),
-            )
-        return constants
-
-    def doubtful_constants(self, constants: Mapping[str, pa.StringArray]) -> Iterator[str]:
-        """Warnings about constants that are in rules only, and may be variables or misspelt."""
-        states = {p.arguments[p.unique] for p in self.model.predicates if p.unique is not None}
-        for type_name, word in sorted(self.in_rules):
-            in_data = [column.used for column in self.columns(type_name)]
-            if type_name in self.listed or not in_data:
-                continue
-            if any(positions(array, [word])[0] >= 0 for array in in_data):
-                continue
-            is_in_rule = pc.is_in(constants[type_name], value_set=self._mentioned(type_name))
-            close = closest(word, constants[type_name].filter(pc.invert(is_in_rule)))
-            where = "is in a rule, but in no table"
-            if close:
-                yield f"the constant '{word}' of type '{type_name}' {where}.{close}"
-            elif type_name not in states and word[:1].isupper() and len(word) <= LONGEST_VARIABLE:
-                yield (
-                    f"the constant '{word}' of type '{type_name}' {where}: variables begin with a "
-                    f"small letter, '{word[0].lower()}{word[1:]}'"
-                )
-
-    def similar_constants(self, constants: Mapping[str, pa.StringArray]) -> Iterator[str]:
-        """Warnings about constants of the data that differ only in case or spaces."""
-        for type_name, words in constants.items():
-            if type_name in self.listed or as_integers(words) is not None:
-                continue
-            folded = pc.utf8_lower(pc.utf8_trim_whitespace(words))
-            folded = pc.replace_substring_regex(folded, r"\s+", " ")
-            counts = pc.value_counts(folded)
-            more = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
-            if len(more):
-                alike = words.filter(pc.equal(folded, more[0])).to_pylist()
-                others = f", and {counted(len(more) - 1, 'other')} like it" if len(more) > 1 else ""
-                yield (
-                    f"the type '{type_name}' has constants that differ only in case or spaces: "
-                    f"{listed_words([repr(word) for word in alike])}{others}; if they are the "
-                    "same, write them the same in all tables, as with df[column].str.strip()"
-                )
-
-    def doubtful_variables(self, constants: Mapping[str, pa.StringArray]) -> Iterator[Problem]:
-        """Warnings about variables that were probably meant as constants of the data."""
-
-        def in_data(type_name: str, word: str) -> bool:
-            return type_name not in self.listed and positions(constants[type_name], [word])[0] >= 0
-
-        for rule, types in zip(self.model.rules, self.variable_types, strict=True):
-            yield from names_of_constants(rule, types, in_data)
 
 
 def _observed_completely(
@@ -435,18 +258,21 @@ def _observed(
     }
 
 
-def _relation(
-    predicate: PredicateDeclaration,
+def _relations(
+    model: Model,
+    closed: frozenset[str],
     observed: Mapping[str, ObservedAtoms],
     engine: Engine,
-    table: str,
-) -> Relation:
-    """The true atoms of a closed-world predicate, stored in the engine."""
-    num_arguments = len(predicate.arguments)
-    ids = np.zeros((0, num_arguments), dtype=np.int32)
-    if predicate.name in observed:
-        ids = observed[predicate.name].ids
-    return _stored(ids, engine, table)
+) -> dict[str, Relation]:
+    """The true atoms of closed-world predicates, stored in the engine."""
+    found = {}
+    for place, predicate in enumerate(model.predicates):
+        if predicate.name in closed:
+            ids = np.zeros((0, len(predicate.arguments)), dtype=np.int32)
+            if predicate.name in observed:
+                ids = observed[predicate.name].ids
+            found[predicate.name] = _stored(ids, engine, f"relation_{place}")
+    return found
 
 
 def _stored(ids: NDArray[np.int32], engine: Engine, table: str) -> Relation:
