@@ -182,9 +182,10 @@ def _quantifier_problems(expr: Expr, outside: frozenset[str]) -> Iterator[Proble
                     f"{expr.quantifier} names '{name}', but its formula does not use it", expr
                 )
             elif name in outside:
+                reach = f", or put brackets around all that {expr.quantifier} is about"
                 yield warning(
                     f"'{name}' under {expr.quantifier} is not the '{name}' outside it: "
-                    "rename one of them",
+                    f"rename one of them{'' if expr.is_truth else reach}",
                     expr,
                 )
         yield from _far_reach(expr)

@@ -6,7 +6,8 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
-from hylift.language.syntax import AGGREGATES, FUNCTIONS, Quantifier
+from hylift.errors import did_you_mean
+from hylift.language.syntax import AGGREGATES, CATEGORICAL, DENSITIES, FUNCTIONS, Quantifier
 
 QUANTIFIERS: dict[str, Quantifier] = {
     "EXIST": "EXIST",
@@ -193,7 +194,15 @@ _SIGNS = {
 
 _OVER = {"sum": "SUM", "mean": "AVG", "average": "AVG", "avg": "AVG", "count": "COUNT"}
 
+_LOGIT = "a probability by its log-odds is written 'bernoulli_logit(A(x) | score)'"
+_AT_LEAST = "'at least two' is written 'COUNT x: A(x) >= 2'"
+
 _WORDS = {
+    **dict.fromkeys(("logit", "sigmoid", "logistic", "expit", "inv_logit"), _LOGIT),
+    **dict.fromkeys(("probit", "phi"), "a probit is written 'bernoulli_probit(A(x) | score)'"),
+    **dict.fromkeys(("atleast", "least"), _AT_LEAST),
+    **dict.fromkeys(("atmost", "most"), "'at most two' is written 'COUNT x: A(x) <= 2'"),
+    "exactly": "'exactly two' is written 'EXACTLY 2 x: A(x)', or 'COUNT x: A(x) = K'",
     **{word: f"over constants it is written '{name} x: …'" for word, name in _OVER.items()},
     "and": _AND,
     "or": _OR,
@@ -209,7 +218,7 @@ _WORDS = {
 }
 
 _FOREIGN = {"sqrt", "sin", "cos", "tan", "tanh", "ln", "log10", "log2", "pow"}
-_FOREIGN |= {"sigmoid", "logistic", "square", "sign", "floor", "ceil", "round", "prod"}
+_FOREIGN |= {"square", "sign", "floor", "ceil", "round", "prod"}
 
 ALL_FUNCTIONS = "the functions of numbers are " + " and ".join(
     [", ".join(list(FUNCTIONS)[:-1]), list(FUNCTIONS)[-1]]
@@ -217,6 +226,22 @@ ALL_FUNCTIONS = "the functions of numbers are " + " and ".join(
 
 _DOMAINS = {"bool": "boolean", "binary": "boolean", "logical": "boolean"}
 _DOMAINS |= dict.fromkeys(("float", "double", "int", "integer", "number", "continuous"), "real")
+
+
+_INSTEAD = {
+    "uniform": "declare the number on an interval, as in 'x: real[0, 1]'",
+    "cauchy": "write 'student(value | m, v, 1)'",
+    "binomial": "write a 'bernoulli' for each trial",
+    "multinomial": "write a 'categorical' for each trial",
+}
+
+
+def distribution_hint(name: str) -> str:
+    """The error about a word that names no distribution, before `|` in its brackets."""
+    known = ("normal", *DENSITIES, CATEGORICAL)
+    meant = _INSTEAD.get(name.lower(), "") or _WORDS.get(name.lower(), "")
+    text = f"there is no distribution '{name}'"
+    return f"{text}: {meant or 'there are ' + ', '.join(known)}.{did_you_mean(name, known)}"
 
 
 def sign_hint(signs: str) -> str:

@@ -32,6 +32,7 @@ from hylift.language.text.notation import (
     meant_domain,
     unquote,
 )
+from hylift.language.text.slips import check_slips
 from hylift.language.text.syntax_errors import unexpected
 from hylift.language.text.tokens import (
     Branch,
@@ -195,6 +196,7 @@ class _Draft:
                 self._add_rule(tree, source)
 
     def _add_rule(self, tree: Tree[Token], source: Source) -> None:
+        check_slips(tree, source)
         (first, *others), where, is_hard = split_rule(tree)
         if self._is_function(first, *others) and not where and not is_hard:
             self._add_predicate(others[0], [], source, values=str(first))

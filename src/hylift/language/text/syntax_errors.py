@@ -5,7 +5,7 @@ from __future__ import annotations
 from lark import Token
 
 from hylift.language.syntax import CATEGORICAL, DENSITIES
-from hylift.language.text.notation import ALL_FUNCTIONS, sign_hint, word_hint
+from hylift.language.text.notation import ALL_FUNCTIONS, distribution_hint, sign_hint, word_hint
 from hylift.language.text.tokens import BRACKETS, grammar, quoted
 from hylift.words import Wording, worded
 
@@ -53,6 +53,8 @@ def _instead(before: list[Token], token: Token) -> str:
     found = (is_pair and sign_hint(before[-1] + token)) or sign_hint(token)
     opened = _innermost(before)
     called = before[opened - 1 : opened] if opened else []
+    if token.type == "BAR" and called and called[0].type == "PREDICATE":
+        return distribution_hint(called[0])
     words = [token, *reversed(before[-2:]), *called]
     hints = (word_hint(word) for word in words if word.type in ("NAME", "PREDICATE"))
     return found or next(filter(None, hints), "")
@@ -71,7 +73,11 @@ def _advice(statement: list[Token], position: int, accepted: set[str]) -> str:
             )
         return "to continue a line, put the operator at its end, not at the start of the next"
     if token.type in ("EQUALS", "COMPARE") and "STAR" in accepted:
-        return "comparisons cannot be chained: put one in brackets"
+        return "comparisons cannot be chained: put one in brackets, or join two by '^'"
+    if token.type == "WHERE" and _innermost(before) is not None:
+        return "conditions are at the end of a rule: multiply by a relation, as in 'A(x) * …'"
+    if bound := _unbound(before):
+        return f"write '{bound}'"
     is_second = token.type == "NUMBER" and before and before[-1].type == "NUMBER"
     if is_second and [other.type for other in before[:2]] == ["PREDICATE", "LPAR"]:
         advice = f"declare '{before[0]}' alone and add the rule 'log({before[-1]} / {token}) …'"
@@ -79,6 +85,16 @@ def _advice(statement: list[Token], position: int, accepted: set[str]) -> str:
     if before and before[-1] == ":" and _innermost(before) is None:
         return _after_colon(before, token)
     return _in_brackets(before, token)
+
+
+def _unbound(before: list[Token]) -> str:
+    """The form of a sum or count whose colon is still missing; empty if there is none."""
+    for token in reversed(before[-4:]):
+        if token.type == "COLON":
+            return ""
+        if token.type in ("AGGREGATE", "EXACTLY"):
+            return "EXACTLY 2 x: A(x)" if token.type == "EXACTLY" else f"{token} x: …"
+    return ""
 
 
 def _after_colon(before: list[Token], token: Token) -> str:
