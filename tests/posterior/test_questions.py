@@ -416,3 +416,17 @@ def test_unknown_words_are_named() -> None:
         posterior.expectation(abs)
     with pytest.raises(UnsupportedError, match="is undefined at some values of its atoms"):
         posterior.expectation("log(level(A))")
+
+
+@pytest.mark.parametrize("method", ["gibbs", "smc"])
+@pytest.mark.parametrize("question", ["level(A) > 0.5", "Hot(A)"])
+def test_the_error_of_a_question_about_one_atom_counts_the_draws_of_the_run(
+    method: str, question: str
+) -> None:
+    posterior = answer(method)
+    alike = question.replace("(A)", "(B)")
+
+    one = posterior.prob(question)
+    several = posterior.prob(f"({question}) ^ ({alike})")
+
+    assert one.error > 0.3 * several.error

@@ -402,3 +402,41 @@ def test_many_reals_take_no_loop_over_them() -> None:
 def test_what_is_no_graph_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="bethe_certificate needs a FactorGraph"):
         bethe_certificate("toy.mln")
+
+
+@pytest.mark.parametrize("variance", [1e-8, 1e-10])
+def test_a_precise_rule_of_one_state_does_not_hide_a_wide_one_of_another(variance: float) -> None:
+    graph = ground(
+        parse(f"""
+            B: boolean
+            x: real
+            y: real
+            z: real
+            normal(x | 0, 1)
+            normal(y | x, 1 + 10000*B)
+            normal(z | y*!B + 3*B, {variance})
+            normal(z | x, 1)
+        """)
+    )
+
+    found = bethe_certificate(graph)
+
+    assert found.holds is not False
+
+
+def test_numbers_that_differ_too_much_leave_the_certificate_undecided() -> None:
+    graph = ground(
+        parse("""
+            B: boolean
+            x: real
+            w: real
+            normal(x | 0, 8.636e-11 + 8.636e-07*B)
+            normal(w | 2, 0.05761 + 576.1*B)
+            normal(1 | x, 0.002527)
+            normal(2 | w*!B + 3*B, 7.695e-10)
+        """)
+    )
+
+    found = bethe_certificate(graph)
+
+    assert found.holds is not False

@@ -85,11 +85,17 @@ def expected(posterior: Posterior, formula: Formula, question: str, seed: int) -
     rng = np.random.default_rng(seed)
     if len(formula.ids) == 1:
         (variable,) = formula.ids.tolist()
-        found = posterior.known_marginals()[variable]
+        marginal = posterior.known_marginals()[variable]
         if is_discrete[0]:
-            return by_states(formula, found.probs)
-        size = 2 if observed[0] else NUM_DRAWS
-        return by_draws(formula, found.sample(size, seed=rng)[:, None], is_discrete)
+            found = by_states(formula, marginal.probs)
+        else:
+            size = 2 if observed[0] else NUM_DRAWS
+            found = by_draws(formula, marginal.sample(size, seed=rng)[:, None], is_discrete)
+        if posterior.draws is None or observed[0]:
+            return found
+        # The marginal is an average over the draws of the run, which has an error of its own.
+        run = joint_of(posterior, question, formula.ids, seed).expectation(formula, seed=seed)
+        return replace(found, error=float(np.hypot(found.error, run.error)))
     if is_discrete.all() and posterior.mixture is None:
         shape = [domain.num_states for domain in formula.domains]
         probs = exact_probs(posterior, formula.ids, shape)

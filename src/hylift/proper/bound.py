@@ -98,6 +98,7 @@ def _state_free(
     In every state d, for every z in the box of the closed slots; with G = B(d) - L + σ, and C what
     couples x and z, the difference is at most
     ½ (h(d) - h - C z)ᵀ G⁻¹ (h(d) - h - C z) + h_zᵀ z - ½ zᵀ B_zz z + k(d).
+    Raises `LinAlgError` where rounding leaves no positive definite G.
     """
     u = some.num_open
     if some.is_plain:
@@ -113,6 +114,7 @@ def _state_free(
     if u:
         G = B[..., :u, :u] - some.lower[some.row][:, None]
         G = G + (np.eye(u) * slack[some.open][:, None, :])[:, None]
+        np.linalg.cholesky(G)
         # The mean of all h(d), weighted by G⁻¹: flat directions count most.
         inverse = np.linalg.inv(G)
         pull = np.einsum("fsij,fsj->fi", inverse, linear[..., :u])

@@ -33,6 +33,8 @@ MAX_VIOLATIONS = 5
 MAX_COMPONENTS = 500
 """Components that are searched one by one."""
 
+TOO_DIFFERENT = "quadratics whose coefficients differ too much in size"
+
 UNIFORM, GAUSSIAN, EXPONENTIAL = 0, 1, 2
 KINDS = ("uniform", "gaussian", "exponential")
 
@@ -180,7 +182,10 @@ def bethe_certificate(graph: FactorGraph) -> BetheCertificate:
     found = tuple(search.violations), tuple(search.undecided), tuple(parts.assumptions)
     if search.violations or search.undecided:
         return BetheCertificate(False if search.violations else None, None, None, *found)
-    gaussian = gaussian_bound(quadratics, form, share, variables)
+    try:
+        gaussian = gaussian_bound(quadratics, form, share, variables)
+    except np.linalg.LinAlgError:
+        return BetheCertificate(None, None, None, (), (TOO_DIFFERENT,), found[2])
     log_bound = parts.log_constant + gaussian.log_bound + exponential.log_bound
     log_bound += _log_volume(variables)
     densities = _densities(variables, gaussian, exponential)
@@ -233,6 +238,8 @@ class _Examination:
         if merged and not self.violations and not self.undecided:
             quadratics = _with_merged(quadratics, label, merged)
             form, share = self._form(quadratics, label)
+            if self._failing(share, label).size:
+                self.undecided.append(TOO_DIFFERENT)
         return form, share, quadratics
 
     def _form(

@@ -89,6 +89,15 @@ class Component:
             np.add.at(found, (at[:, :, None], at[:, None, :]), some.multiplicity[:, None, None] * B)
         return found
 
+    def size_in(self, states: IntArray) -> FloatArray:
+        """(real,): sum of the absolute summands of the diagonal in these states, (variable,)."""
+        found = np.zeros(len(self.reals))
+        for some in self.quadratics:
+            u, A = some.num_open, some.form.A[some.row, some.joint_state(states)]
+            own = 2 * some.multiplicity[:, None] * np.abs(np.diagonal(A, axis1=1, axis2=2)[:, :u])
+            np.add.at(found, self.local(some.open), own)
+        return found
+
     def slope(self, direction: FloatArray, states: IntArray) -> float:
         """The slope of log p along a direction without curvature."""
         total = 0.0
@@ -122,7 +131,7 @@ def find_improper(
             scores = found.scores(direction)
             states = least_states(scores, found.variables)
             curvature = sum(float(score.at(states).sum()) for score in scores)
-            rounding = ROUNDING * float(direction**2 @ found.size)
+            rounding = ROUNDING * float(direction**2 @ found.size_in(states))
             if curvature <= rounding:
                 curvature = curvature if curvature < -rounding else 0.0
                 outward = _outward(found, direction, states, curvature)
@@ -315,9 +324,9 @@ def enumerated(found: Component, constraints: Constraints) -> OpenFactors | Impr
     if np.isfinite(bounds).any():
         return f"'{found.name}' has one bound, and no square makes the density proper in all states"
     digits = np.indices(sizes).reshape(len(sizes), num_states)
-    B, h, k = _sums(found, discrete, closed, digits)
+    B, h, k, size = _sums(found, discrete, closed, digits)
     inner = B[:, :num_open, :num_open]
-    good = _proper_states(found, inner, discrete, digits, constraints)
+    good = _proper_states(found, inner, size[:, :num_open], discrete, digits, constraints)
     if not isinstance(good, np.ndarray):
         return good
     state = np.where(good, np.arange(num_states), np.argmax(good))[None]  # no impossible ones
@@ -335,38 +344,42 @@ def _ids(scopes: list[IntArray]) -> IntArray:
 
 def _sums(
     found: Component, discrete: IntArray, closed: IntArray, digits: IntArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """B (state, real, real), h (state, real) and k (state,) of all factors together."""
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """B (state, real, real), h (state, real) and k (state,) of all factors together, and (state,
+    real) the sum of the absolute summands of the diagonal of B."""
     num_states, num_open = digits.shape[1], len(found.reals)
-    size = num_open + len(closed)
-    B, h, k = np.zeros((num_states, size, size)), np.zeros((num_states, size)), np.zeros(num_states)
+    h = np.zeros((num_states, num_open + len(closed)))
+    B, k, size = np.zeros((*h.shape, h.shape[1])), np.zeros(num_states), np.zeros(h.shape)
     for some in found.quadratics:
         joint = joint_state(np.searchsorted(discrete, some.discrete), some.sizes, digits)
         at = [found.local(some.open), num_open + np.searchsorted(closed, some.closed)]
         for own, where, row, m in zip(
             joint, np.concatenate(at, axis=1), some.row, some.multiplicity, strict=True
         ):
-            B[:, where[:, None], where] += -2 * m * some.form.A[row, own]
+            A = some.form.A[row, own]
+            B[:, where[:, None], where] += -2 * m * A
+            size[:, where] += 2 * m * np.abs(np.diagonal(A, axis1=1, axis2=2))
             h[:, where] += m * some.form.b[row, own]
             k += m * some.form.c[row, own]
-    return B, h, k
+    return B, h, k, size
 
 
 def _proper_states(
     found: Component,
     inner: FloatArray,
+    size: FloatArray,
     discrete: IntArray,
     digits: IntArray,
     constraints: Constraints,
 ) -> NDArray[np.bool_] | ImproperDirection | str:
     """(state,): whether the density of the reals is proper in it; all others are impossible."""
-    scaling = found.scaling
-    values, vectors = np.linalg.eigh(inner * scaling[:, None] * scaling[None, :])
+    scaling = 1 / np.sqrt(np.where(size > 0, size, 1.0))
+    values, vectors = np.linalg.eigh(inner * scaling[:, :, None] * scaling[:, None, :])
     good = values[:, 0] > ROUNDING
     bad = np.flatnonzero(~good)
     for state in bad[np.argsort(values[bad, 0], kind="stable")][:MAX_QUESTIONS]:
         fixed = dict(zip(discrete.tolist(), digits[:, state].tolist(), strict=True))
-        direction = vectors[state, :, 0] * scaling
+        direction = vectors[state, :, 0] * scaling[state]
         grows = values[state, 0] < -ROUNDING
         curvature = float(direction @ inner[state] @ direction) if grows else 0.0
         improper = found.improper(direction, fixed, curvature)
