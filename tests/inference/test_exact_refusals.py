@@ -22,7 +22,9 @@ from hylift.graph import (
     interval,
     real,
 )
+from hylift.grounding import ground
 from hylift.inference import Exact, infer
+from hylift.language import parse
 from hylift.potentials import ConditionalQuadratic, Function, Table
 
 SQUARE = ConditionalQuadratic.square(-0.5)
@@ -256,3 +258,35 @@ def test_numbers_that_only_reals_make_too_large_are_said_to_be_so(task: str) -> 
 
     with pytest.raises(DivergentModelError, match="numbers are too large to compute with"):
         infer(graph, Exact(), tasks=[task])
+
+
+SUMS_OF_EXPONENTIALS = """
+    thing = {a, b, c, d}
+    x(thing): real
+    total: real
+    normal(x(i) | 5, 4)
+    normal(total | SUM i: exp(x(i)), 1)
+"""
+
+
+def test_densities_that_nodes_do_not_see_are_not_called_impossible() -> None:
+    graph = ground(parse(SUMS_OF_EXPONENTIALS), {"total": 18.0})
+
+    with pytest.raises(IntractableError, match="at all nodes of 4 reals"):
+        infer(graph, Exact())
+
+
+def test_a_contradiction_beside_reals_on_nodes_is_still_one() -> None:
+    model = parse("""
+        A: boolean
+        B: boolean
+        v: real[0.1, 10]
+        y: real
+        A v B.
+        !A.
+        !B.
+        normal(y | 0, v + A)
+    """)
+
+    with pytest.raises(ImpossibleEvidenceError, match="no joint state is possible"):
+        infer(ground(model, {"y": 1.0}), Exact())

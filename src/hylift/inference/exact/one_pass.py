@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 import numpy as np
@@ -178,7 +178,7 @@ def sum_states(
             "the model's numbers are too large to compute with: log Z is not a number"
         )
     if log_total == -np.inf:
-        raise ImpossibleEvidenceError(NO_STATE)
+        _raise_impossible(reals, max_entries)
     if log_total > INFINITE:
         best = messages if maximise else tables.collect(plan, maximise=True)[0]
         raise_divergent(kinds, reals, decoded(best), maximise)
@@ -238,6 +238,25 @@ def _check_cliques(
         f"2^{messages / np.log(2):.1f}. {limit_of(max_entries)}",
         OBSERVE_MORE,
     )
+
+
+def _raise_impossible(reals: Integrated, max_entries: int) -> NoReturn:
+    """Says that no joint state is possible, unless only the nodes of some reals are not."""
+    axes, gaussian = reals.axes, reals.gaussian
+    if len(axes.real):
+        beside = [group for group in reals.tables if (axes.row[group.scope] < 0).all()]
+        flat = replace(
+            gaussian,
+            log_total=np.zeros_like(gaussian.log_total),
+            failed=np.full_like(gaussian.failed, -1),
+        )
+        relaxed = replace(reals, tables=beside, gaussian=flat)
+        if tables.collect(plan_tables(relaxed, max_entries)[0], maximise=True)[2] > -np.inf:
+            raise IntractableError(
+                f"the density is 0, or too small a number, at all nodes of "
+                f"{counted(len(axes.real), 'real')}: where else it is more is not known"
+            )
+    raise ImpossibleEvidenceError(NO_STATE)
 
 
 def raise_divergent(kinds: Kinds, reals: Integrated, state: Ids32, maximise: bool) -> NoReturn:
