@@ -118,18 +118,24 @@ class FunctionSites:
 
     def _tilted(self, some: Ids, current: Current) -> States:
         """Moments at nodes, then of steps = shift + spread · node."""
-        dim, monomials = current.mean.shape[1], self._rule(current.mean.shape[1]).monomials
+        dim, rule = current.mean.shape[1], self._rule(current.mean.shape[1])
+        monomials = rule.monomials
         shift, spread = self._placed(some, current)
-        logs = self._at_nodes(some, current, shift, spread)
+        logs = self._at_nodes(some, current, shift, spread, rule)
         for _ in range(0 if self.is_bounded else MOST_ZOOMS):
             narrow = _narrow(logs, monomials, shift, spread)
             if not len(narrow):
                 break
             logs[narrow] = self._at_nodes(
-                some[narrow], current.take(narrow), shift[narrow], spread[narrow]
+                some[narrow], current.take(narrow), shift[narrow], spread[narrow], rule
             )
         log_total, moments = matched(logs, monomials)
-        rough = self._rough(logs, self._rule(dim))
+        rough = self._rough(logs, rule)
+        if len(rough) and not self.is_bounded:
+            log_total[rough], moments[rough], still = self._at_finer_nodes(
+                some[rough], current.take(rough), shift[rough], spread[rough]
+            )
+            rough = rough[still]
         if len(rough):
             log_total[rough], moments[rough] = self._along_lines(
                 some[rough], current.take(rough), shift[rough], spread[rough]
@@ -139,6 +145,21 @@ class FunctionSites:
         wide = spread[:, None]
         means = shift[:, None] + (wide @ mean[..., None])[..., 0]
         return log_total, means, wide @ square @ np.swapaxes(wide, 2, 3)
+
+    def _at_finer_nodes(
+        self, some: Ids, current: Current, shift: FloatArray, spread: FloatArray
+    ) -> tuple[FloatArray, FloatArray, Ids]:
+        """Log-sums and means of monomials, as `matched`, by nodes at half the distance; and the
+        sites for which these are not enough."""
+        dim = current.mean.shape[1]
+        rule = lattice_nodes(dim, SPACING[dim] / 2)
+        block, parts = max(1, BLOCK // (math.prod(self.sizes) * len(rule.nodes))), []
+        for at in range(0, len(some), block):
+            own = slice(at, at + block)
+            logs = self._at_nodes(some[own], current.take(own), shift[own], spread[own], rule)
+            parts.append((*matched(logs, rule.monomials), at + self._rough(logs, rule)))
+        log_total, moments, rough = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return log_total, moments, rough
 
     @property
     def _inner(self) -> int:
@@ -153,7 +174,7 @@ class FunctionSites:
         weight = np.exp(logs - np.where(np.isfinite(top), top, 0.0)).sum(axis=1)
         total = weight.sum(axis=1)
         if not self.is_bounded:
-            even = (np.rint(rule.nodes / SPACING[dim]).astype(np.int64) % 2 == 0).all(axis=1)
+            even = (np.rint(rule.nodes / rule.spacing).astype(np.int64) % 2 == 0).all(axis=1)
             coarse = 2**dim * weight[:, even].sum(axis=1)
             return np.flatnonzero(~(np.abs(coarse - total) <= ROUGH[dim] * total))
         if dim == 1:
@@ -236,11 +257,10 @@ class FunctionSites:
         return 0.5 * (begin + end), 0.5 * (end - begin)[:, :, None] * np.eye(low.shape[1])
 
     def _at_nodes(
-        self, some: Ids, current: Current, shift: FloatArray, spread: FloatArray
+        self, some: Ids, current: Current, shift: FloatArray, spread: FloatArray, rule: Rule
     ) -> FloatArray:
         """(site, joint state, node): log-weights of nodes that make these steps."""
-        dim = current.mean.shape[1]
-        rule, pull = self._rule(dim), current.pull[..., None]
+        dim, pull = current.mean.shape[1], current.pull[..., None]
         curved = np.linalg.inv(current.covariance) - current.precision
         size = np.linalg.slogdet(spread)[1] - 0.5 * np.linalg.slogdet(current.covariance)[1]
         # -½ yᵀ M y - lᵀ y at y = shift + spread · node, in monomials of the node

@@ -23,6 +23,8 @@ class Rule(NamedTuple):
 
     nodes: FloatArray  # (node, coordinate)
     log_weights: FloatArray  # (node,)
+    spacing: float = 0.0
+    """Of a lattice."""
 
     @property
     def monomials(self) -> FloatArray:
@@ -40,7 +42,7 @@ def lattice_nodes(dim: int, spacing: float | None = None) -> Rule:
     line = np.linspace(-count * spacing, count * spacing, 2 * count + 1)
     nodes = product_grid(line, dim)
     nodes = nodes[(nodes**2).sum(axis=1) <= REACH**2]
-    return Rule(nodes, np.full(len(nodes), dim * np.log(spacing)))
+    return Rule(nodes, np.full(len(nodes), dim * np.log(spacing)), spacing)
 
 
 @lru_cache
