@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import FormatError
 from hylift.files import read_bytes, write_whole
-from hylift.words import printable
+from hylift.words import option, printable, worded
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -122,8 +122,8 @@ class Archive:
         if size > most:
             raise FormatError(
                 path,
-                f"expands from {file_size:,} to {size:,} bytes, and at most {most:,} are read: if "
-                "you trust the file, load it with a higher 'max_bytes'",
+                f"expands from {file_size:,} to {size:,} bytes, and at most {most:,} are read",
+                remedy=worded("if you trust the file, allow more with ", option("max_bytes", size)),
             )
 
 

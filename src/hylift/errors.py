@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Collection, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from hylift.words import Wording, cli_text, printable, worded
 
@@ -14,6 +14,9 @@ class HyliftError(Exception):
 
     `str(error)` speaks of Python, `error.cli` of the options of the command line.
     """
+
+    has_lines = False
+    """True where the message has several lines, and names in it are escaped already."""
 
     def __init__(self, message: str = "", remedy: Wording | None = None) -> None:
         super().__init__(message)
@@ -29,14 +32,22 @@ class HyliftError(Exception):
 
     @property
     def cli(self) -> str:
-        return printable(cli_text(self.text))
+        return cli_text(printable(self.text, one_line=not self.has_lines))
 
     def __str__(self) -> str:
-        return printable(self.text)
+        return str(printable(self.text, one_line=not self.has_lines))
+
+    def in_lines(self) -> Self:
+        """The error, as one whose message has several lines."""
+        self.has_lines = True
+        return self
 
 
 class HyliftWarning(UserWarning):
     """Any warning that hylift gives deliberately."""
+
+    def __str__(self) -> str:
+        return str(printable(self.args[0] if self.args else ""))
 
 
 class DoubtWarning(HyliftWarning):
@@ -68,16 +79,17 @@ class FormatError(HyliftError, ValueError):
         *,
         line: int | None = None,
         column: int | None = None,
+        remedy: Wording | None = None,
     ) -> None:
         place = "".join(f":{number}" for number in (line, column) if number is not None)
-        super().__init__(f"{path}{place}: {message}")
+        super().__init__(f"{path}{place}: {message}", remedy)
         self.path = Path(path)
         self.line = line
         self.column = column
         self.message = message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        rebuild = partial(FormatError, line=self.line, column=self.column)
+        rebuild = partial(FormatError, line=self.line, column=self.column, remedy=self.remedy)
         return rebuild, (self.path, self.message)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from hylift.errors import UnsupportedError
+from hylift.words import printable
 
 Progress = Callable[[float, str], None]
 """Called with the share of the work that is done, from 0 to 1, and what is being done."""
@@ -40,7 +41,9 @@ def progress_bar() -> Iterator[Progress]:
     columns = text, BarColumn(), TimeElapsedColumn()
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         row = bar.add_task("reading", total=1.0)
-        yield lambda share, what: bar.update(row, completed=share, description=what)
+        yield lambda share, what: bar.update(
+            row, completed=share, description=printable(what, one_line=True)
+        )
 
 
 @contextmanager

@@ -60,6 +60,9 @@ def suspicion(*parts: str) -> str:
 def printable(text: str, *, one_line: bool = False) -> str:
     """The text with characters that a terminal would act upon, or that change the direction of
     writing, as escapes: names may come from anywhere. one_line: line ends and tabs, too."""
+    if isinstance(text, Wording):
+        wordings = (printable(one, one_line=one_line) for one in (text.python, text.cli))
+        return type(text)(*wordings)
     unsafe = UNSAFE_IN_LINE if one_line else UNSAFE
     return unsafe.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
@@ -125,7 +128,11 @@ class TextTable:
     right: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        rows = (tuple(printable(word, one_line=True) for word in row) for row in self.rows)
+        header, *rows = (
+            tuple(printable(word, one_line=True) for word in row)
+            for row in (self.header, *self.rows)
+        )
+        object.__setattr__(self, "header", header)
         object.__setattr__(self, "rows", tuple(rows))
 
     def __str__(self) -> str:

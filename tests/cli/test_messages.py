@@ -111,6 +111,7 @@ OF_FILES_AND_RULES = (
         "5 is a function: write 5(…)",
         "slope=5",
         "'Smokes(?x)'",
+        "is written 'bernoulli_",
     ),  # rules
 )
 """Other languages."""

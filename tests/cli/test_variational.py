@@ -325,3 +325,14 @@ def test_exact_answers_are_no_start(run: Run, folder: Path) -> None:
     assert ended.err == (
         "hylift: a warm start needs the posterior of BVI, NPVI or MeanField, not one of 'exact'\n"
     )
+
+
+def test_a_saved_posterior_may_be_allowed_more_memory(run: Run, folder: Path) -> None:
+    assert run(*PAPERS, "-m", "bvi", "--max-steps", "2", "--save", "p.npz").code == 0
+
+    refused = run(*PAPERS, "-m", "bvi", "--start", "p.npz", "--max-bytes", "1000")
+    drawn = run("plot", "p.npz", "--max-bytes", "100000000")
+
+    assert refused.code == 2
+    assert "and at most 1,000 are read: if you trust the file, allow more with --max" in refused.err
+    assert drawn.code == 0

@@ -87,6 +87,7 @@ def infer(
     output: options.Answered = None,
     arguments: options.Arguments = False,
     save: options.Save = None,
+    max_bytes: options.MaxBytes = None,
     figure: options.MarginalFigure = None,
     convergence: options.Convergence = None,
     seed: options.Seed = 0,
@@ -165,6 +166,7 @@ def plot(
     query: options.Query = None,
     sort: options.Sort = False,
     output: options.Drawn = None,
+    max_bytes: options.MaxBytes = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Draw posteriors saved by `hylift infer --save`."""

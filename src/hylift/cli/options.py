@@ -204,6 +204,14 @@ Save = Annotated[
         help="Also save the posterior in this file: .npz, for --start and Posterior.load.",
     ),
 ]
+MaxBytes = Annotated[
+    int | None,
+    option(
+        metavar="N",
+        help="Most memory that a saved posterior may take when read.  "
+        r"\[default: 256 MB, or 20 times the file]",
+    ),
+]
 Convergence = Annotated[
     Path | None,
     option(

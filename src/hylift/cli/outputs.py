@@ -145,7 +145,7 @@ def deliver(
     if len(errors) == 1:
         raise errors[0]
     if errors:
-        raise OutputError("\n".join(error.cli for error in errors))
+        raise OutputError("\n".join(error.cli for error in errors)).in_lines()
 
 
 def print_json(found: dict[str, Any]) -> None:

@@ -160,10 +160,18 @@ def escape(text: str) -> str:
     return markup.escape(printable(text, one_line=True))
 
 
+class Screen(Console):
+    """A console on which the words of users do nothing to the terminal."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        shown = [printable(one) if isinstance(one, str) else one for one in objects]
+        super().print(*shown, **options)
+
+
 def console() -> Console:
     """The console for results: as wide as the terminal; without line breaks in a file or pipe."""
     wide = None if sys.stdout.isatty() else WIDE
-    return Console(width=wide, emoji=False)
+    return Screen(width=wide, emoji=False)
 
 
 def _cut(out: Console, more: int) -> None:

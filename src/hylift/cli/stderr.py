@@ -32,7 +32,7 @@ def complain(line: str) -> None:
 def print_notes(notes: Sequence[str]) -> None:
     """Print the notes of a solution on the error stream."""
     for note in notes:
-        tell(f"note: {cli_text(note)}")
+        tell(f"note: {printable(cli_text(note), one_line=True)}")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Literal, NoReturn
 
 from hylift.errors import HyliftWarning, ModelError
 from hylift.language.syntax import Node, Place
-from hylift.words import worded
+from hylift.words import printable, worded
 
 INDENT = "    "
 
@@ -47,13 +47,14 @@ class ModelWarning(HyliftWarning):
 def fail(message: str, place: Place | None) -> NoReturn:
     """Raise an error about a place."""
     problem = Problem("error", message, place)
-    error = ModelError(str(problem))
+    error = ModelError(str(problem)).in_lines()
     error.problems = (problem,)
     raise error from None
 
 
 def located(message: str, place: Place | None) -> str:
     """The message after file, line and column, with the line and carets below it."""
+    message = printable(message, one_line=True)
     if place is None:
         return message
     lines = _lines(place.source.text)
@@ -62,7 +63,8 @@ def located(message: str, place: Place | None) -> str:
     shown = _printable(line[first : first + WIDEST])
     start = place.column - 1 - first
     width = max(1, min(place.end - 1 - first, len(shown)) - start)
-    where = f"{place.source.name}:{place.line}:{place.column}"
+    name = printable(place.source.name, one_line=True)
+    where = f"{name}:{place.line}:{place.column}"
     margin = "".join(letter if letter == "\t" else " " for letter in shown[:start].ljust(start))
     below = f"\n{INDENT}{shown}\n{INDENT}{margin}{'^' * width}"
     return worded(f"{where}: ", message, below)

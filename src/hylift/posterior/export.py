@@ -18,6 +18,7 @@ from hylift.files import write_whole
 from hylift.posterior.marginals import QUANTILES
 from hylift.posterior.posterior import Posterior
 from hylift.posterior.summary import ranked
+from hylift.words import UNSAFE
 
 ENDINGS = (".csv", ".parquet", ".arrow", ".json", ".nc")
 
@@ -112,7 +113,8 @@ def write_json(result: dict[str, Any], path: str | Path) -> None:
 def json_text(result: dict[str, Any]) -> str:
     """A result of `to_dict` as JSON text, with a final newline."""
     valid = _without_infinities(result)
-    return json.dumps(valid, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(valid, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _without_infinities(value: Any) -> Any:

@@ -24,7 +24,7 @@ from hylift.graph import Domain
 from hylift.posterior.distributions.base import FloatOrArray, Seed, sample_arguments, unwrap
 from hylift.posterior.mapped import Joint
 from hylift.posterior.summing import Expectation
-from hylift.words import counted, listed
+from hylift.words import counted, listed, printable
 
 MAX_STATES = 1 << 24
 """Most joint states whose probabilities are listed."""
@@ -72,7 +72,8 @@ class JointDistribution(ABC):
     @property
     def shown(self) -> str:
         """Names of the first atoms."""
-        return ", ".join(self.atoms[:6]) + (", …" if len(self.atoms) > 6 else "")
+        names = ", ".join(printable(atom, one_line=True) for atom in self.atoms[:6])
+        return names + (", …" if len(self.atoms) > 6 else "")
 
     def pdf(self, values: Mapping[str, Any]) -> FloatOrArray:
         """The density at values of all atoms, scalars or arrays that fit each other.

@@ -50,7 +50,8 @@ class Summary:
     def _lines(self) -> list[str]:
         rest = [f"… and {self.num_left_out:,} more"] if self.num_left_out else []
         table = [str(self.atoms)] if self.atoms.rows else []
-        return [*table, *rest, *(f"Note: {printable(note)}" for note in self.notes)]
+        notes = (printable(f"Note: {note}", one_line=True) for note in self.notes)
+        return [*table, *rest, *notes]
 
 
 def summary_of(posterior: Posterior, ids: NDArray[np.int64], by: str | None, top: int) -> Summary:
@@ -100,7 +101,8 @@ def shortened(notes: tuple[str, ...], doubts: tuple[str, ...]) -> str:
     if not notes:
         return ""
     above = ": " if len(notes) == 1 else ", above all: "
-    return f"; {counted(len(notes), 'note')}{above}{(doubts or notes)[0]}"
+    worst = printable((doubts or notes)[0], one_line=True)
+    return f"; {counted(len(notes), 'note')}{above}{worst}"
 
 
 def warn_of_doubt(posterior: Posterior, stacklevel: int) -> None:

@@ -28,6 +28,7 @@ from hylift.racing.finish import Finish, Skipped
 from hylift.racing.memory import MemoryMark
 from hylift.racing.result import Race
 from hylift.racing.yardstick import Yardstick, choose_yardstick
+from hylift.words import printable
 
 TASKS: tuple[Task, ...] = ("marginals", "logz", "map")
 
@@ -173,5 +174,6 @@ def _why_nobody(skipped: list[Skipped]) -> Exception:
             return one.error
     if len(skipped) == 1:
         return skipped[0].error
-    reasons = "\n".join(f"  {one.label}: {one.reason}" for one in skipped)
-    return UnsupportedError(f"no method of the race takes this graph:\n{reasons}")
+    reasons = [printable(f"  {one.label}: {one.reason}", one_line=True) for one in skipped]
+    lines = "\n".join(["no method of the race takes this graph:", *reasons])
+    return UnsupportedError(lines).in_lines()

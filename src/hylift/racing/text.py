@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hylift.posterior import LogPartition
 from hylift.posterior.answers import ENDS
 from hylift.racing.finish import Finish, shortened
-from hylift.words import TextTable, listed, worded
+from hylift.words import TextTable, listed, printable, worded
 
 if TYPE_CHECKING:
     from hylift.racing.result import Race
@@ -29,7 +29,7 @@ MEANING = {
 
 def plain_text(race: Race) -> str:
     """The table, the yardstick, and the skipped methods."""
-    blocks = [str(results(race)), *remarks(race)]
+    blocks = [str(results(race)), *(printable(line, one_line=True) for line in remarks(race))]
     if race.skipped:
         blocks.append(f"Skipped:\n{skipped(race)}")
     return "\n".join(blocks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from hylift.cli.stderr import tell
 from hylift.errors import ModelError, UnsupportedError
 from hylift.language import Model, check, read_model
 from hylift.language.report import Problem
-from hylift.words import counted
+from hylift.words import counted, printable
 
 if TYPE_CHECKING:
     from hylift.proper.certificate import BetheCertificate, Densities
@@ -49,7 +50,8 @@ def run(
         for problem in found:
             tell(f"warning: {problem}")
     if rewrite:
-        print(parsed, end="")
+        text = str(parsed)
+        print(printable(text) if sys.stdout.isatty() else text, end="")
         return
     counts = _counts(parsed)
     parts = ", ".join(counted(count, what[:-1]) for what, count in counts.items())

@@ -117,6 +117,7 @@ def run(
     output: str | None,
     arguments: bool,
     save: Path | None,
+    max_bytes: int | None,
     figure: Path | None,
     convergence: Path | None,
     seed: int,
@@ -138,7 +139,7 @@ def run(
         raise UnsupportedError("--figure draws marginals: ask for the task 'marginals' too")
     if convergence is not None:
         how.check_converges()
-    start = None if how.start is None else Posterior.load(how.start)
+    start = None if how.start is None else Posterior.load(how.start, max_bytes=max_bytes)
     chosen = how.chosen(start)
     graph, _ = read_graph(model, given, quiet=quiet)
     ids = queried(graph.variables, query, ~graph.is_hidden) if query else None

@@ -76,6 +76,7 @@ def run(
     query: list[str] | None,
     sort: bool,
     output: Path | None,
+    max_bytes: int | None,
     quiet: bool,
 ) -> None:
     """Draw saved posteriors into one figure."""
@@ -90,7 +91,7 @@ def run(
         posteriors = {}
         for number, (label, path) in enumerate(zip(_labels(results), results, strict=True)):
             progress(number / len(results), f"reading {path}")
-            posteriors[label] = Posterior.load(path)
+            posteriors[label] = Posterior.load(path, max_bytes=max_bytes)
     chosen = None if kind == "convergence" else Chosen.of(posteriors, kind, query or ())
     kind = "convergence" if chosen is None else chosen.kind
     atoms = [] if chosen is None else chosen.names(results, posteriors)

@@ -55,7 +55,7 @@ def check(model: Model, closed: frozenset[str] = frozenset()) -> tuple[Problem, 
         if len(errors) > MOST_SHOWN:
             num_hidden = len(errors) - MOST_SHOWN
             shown.append(f"… and {num_hidden} more error{'s' if num_hidden > 1 else ''}")
-        error = ModelError("\n\n".join(shown))
+        error = ModelError("\n\n".join(shown)).in_lines()
         error.problems = tuple(found)
         raise error
     return tuple(found)

@@ -22,6 +22,7 @@ from hylift.posterior.distributions.base import (
     sample_arguments,
     unwrap,
 )
+from hylift.words import printable
 
 SHOWN_STATES = 8
 
@@ -95,7 +96,7 @@ class Categorical(BatchedDistribution):
         if self.batch_shape:
             return f"Categorical(batch_shape={self.batch_shape}, states={len(self.states)})"
         shown = [
-            f"{state}: {prob:.3f}"
+            f"{printable(state, one_line=True)}: {prob:.3f}"
             for state, prob in zip(self.states[:SHOWN_STATES], self.probs, strict=False)
         ]
         hidden = len(self.states) - len(shown)
