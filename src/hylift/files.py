@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -22,16 +23,34 @@ class OutputError(HyliftError, OSError):
     """A file that cannot be written."""
 
 
-def read_bytes(path: str | Path) -> bytes:
-    """The content of a file; a `FormatError` says why there is none."""
+def check_regular(path: str | Path) -> None:
+    """Raise unless the path is that of a file: pipes and devices may not end."""
+    with _as_format_error(path):
+        mode = os.stat(path).st_mode
+    if stat.S_ISDIR(mode):
+        raise FormatError(path, "is a directory, not a file")
+    if not stat.S_ISREG(mode):
+        raise FormatError(path, "is a pipe or a device, not a file; save its content to a file")
+
+
+def read_bytes(path: str | Path, most: int = -1) -> bytes:
+    """The content of a file, or its first bytes; a `FormatError` says why there is none."""
+    check_regular(path)
+    with _as_format_error(path), Path(path).open("rb") as stream:
+        return stream.read(most)
+
+
+@contextlib.contextmanager
+def _as_format_error(path: str | Path) -> Iterator[None]:
+    """Errors of the system as a `FormatError`."""
     try:
-        return Path(path).read_bytes()
+        yield
     except FileNotFoundError:
         raise FormatError(path, "no such file") from None
-    except IsADirectoryError:
-        raise FormatError(path, "is a directory, not a file") from None
     except OSError as error:
         raise FormatError(path, f"cannot be read: {error.strerror}") from None
+    except MemoryError:
+        raise FormatError(path, "is larger than the memory") from None
     except ValueError as error:  # a zero byte in the name
         raise FormatError(path, f"cannot be read: {error}") from None
 

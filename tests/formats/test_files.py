@@ -5,9 +5,10 @@ import stat
 from pathlib import Path
 from typing import IO
 
+import numpy as np
 import pytest
 
-from hylift import read_uai, write_uai
+from hylift import Posterior, ground, parse, read_evidence, read_model, read_uai, write_uai
 from hylift.errors import FormatError
 from hylift.files import OutputError, read_bytes, read_text, write_whole
 from hylift.graph import FactorGraph, Variables, boolean
@@ -43,10 +44,11 @@ def test_a_file_without_read_permission_is_named(tmp_path: Path) -> None:
 def test_the_reason_of_the_system_is_passed_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(path: Path) -> bytes:
+    def refuse(path: Path, mode: str) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(Path, "open", refuse)
+    (tmp_path / "secret.uai").touch()
 
     with pytest.raises(FormatError, match=r"secret\.uai: cannot be read: Permission denied$"):
         read_uai(tmp_path / "secret.uai")
@@ -58,6 +60,25 @@ def test_the_reason_of_the_system_is_passed_on(
 def test_a_name_that_no_file_can_have_is_refused(name: str, reason: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=f"cannot be read: {reason}"):
         read_bytes(tmp_path / name)
+
+
+READERS = {
+    "x.mln": read_model,
+    "x.uai": read_uai,
+    "x.evid": lambda path: read_evidence(path, np.array([2])),
+    "x.npz": Posterior.load,
+    "x.csv": lambda path: ground(parse("P(x)\n1 P(x)\n"), path),
+}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no named pipes here")
+@pytest.mark.parametrize("name", READERS)
+def test_pipes_and_devices_are_refused_before_they_are_read(name: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / name)
+
+    for path in (tmp_path / name, "/dev/zero"):
+        with pytest.raises(FormatError, match="is a pipe or a device, not a file; save its"):
+            READERS[name](path)
 
 
 def test_what_is_not_utf8_is_refused_with_its_place(tmp_path: Path) -> None:

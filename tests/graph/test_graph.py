@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+import hylift as hl
 import zoo
 from hylift.errors import HyliftError, ModelError, UnknownNameError
 from hylift.graph import (
@@ -385,3 +386,34 @@ def test_observing_leaves_the_graph_as_it_was() -> None:
     assert len(graph.evidence) == 0
     assert len(observed.evidence) == 1
     assert Evidence.none().variable.dtype == np.int32
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "reason"),
+    [
+        (0.0, 1e-300, r"interval \[0, 1e-300\] is narrower than 1e-60: give it another unit"),
+        (-1e308, 1e308, r"interval \[-1e\+308, 1e\+308\] has a bound beyond 1e\+60: leave it out"),
+        (1e200, np.inf, r"interval \[1e\+200, inf\] has a bound beyond 1e\+60: leave it out"),
+    ],
+)
+def test_intervals_whose_powers_have_no_digits_are_refused(
+    lower: float, upper: float, reason: str
+) -> None:
+    with pytest.raises(ModelError, match=reason):
+        interval(lower, upper)
+
+
+@pytest.mark.parametrize("scale", [1e-58, 1e58])
+@pytest.mark.parametrize("method", ["exact", "mean-field", "ep", "smc", "epbp"])
+def test_intervals_of_any_unit_have_answers(method: str, scale: float) -> None:
+    graph = FactorGraph.build({"x": interval(0.0, scale)}, [])
+
+    found = hl.infer(graph, method, check=False).marginal("x")
+
+    assert found.mean / scale == pytest.approx(0.5, rel=1e-6)
+    assert found.std / scale == pytest.approx(12**-0.5, rel=1e-6)
+
+
+def test_an_extreme_interval_of_a_model_is_refused_at_its_place() -> None:
+    with pytest.raises(ModelError, match=r"<text>:1:9: the interval \[0, 1e-300\] is narrower"):
+        hl.parse("r: real[0, 1e-300]\n-1 r^2")

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from hylift.errors import FormatError
 from hylift.files import read_text
-from hylift.formats.tables import check_regular
 
 QUOTED = 80
 """Longest piece of a line that an error quotes."""
@@ -70,7 +69,6 @@ def read_facts(path: str | Path) -> pa.Table:
     The value of a function is its last argument; and `constant` is the form of the constants of a
     type, whose name is in place of the predicate.
     """
-    check_regular(path)
     text = _without_comments(path, _without_zeros(path, read_text(path)))
     lines = pc.utf8_trim_whitespace(pc.split_pattern(pa.array([text]), "\n").flatten())
     number = np.flatnonzero(pc.not_equal(lines, "").to_numpy(zero_copy_only=False)) + 1

@@ -5,15 +5,15 @@ from __future__ import annotations
 import csv
 import importlib
 import math
-import os
 import re
+import shutil
 import sqlite3
-import stat
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import numpy as np
@@ -24,7 +24,7 @@ import pyarrow.feather as pa_feather
 import pyarrow.parquet as pa_parquet
 
 from hylift.errors import EvidenceError, FormatError
-from hylift.files import read_bytes, read_text
+from hylift.files import check_regular, read_bytes, read_text
 
 FileKind = Literal["csv", "tsv", "parquet", "arrow", "alchemy"]
 
@@ -92,19 +92,19 @@ class DatabaseFormat:
 SQLITE_CHUNK = 100_000
 """Rows of an SQLite table that are Python objects at the same time."""
 
+LINE = re.compile(rb"([^\r\n]+|(?=[\r\n]))(?:\r\n|\r|\n|$)")
+"""A line of any system; old ones of Apple end lines with a carriage return."""
+
+NAMES_COLUMNS = "the first line names the columns"
+LONG_ROW = "a row has more than a million characters: is a quote never closed?"
+
 INDEX = re.compile(r"__index_level_[0-9]+__")
 """Columns of unnamed row labels in files that pandas writes."""
 
 
 def kind_of(path: Path, databases: Sequence[DatabaseFormat]) -> FileKind | DatabaseFormat:
     """The kind of a file: by its first bytes, as many programs write `.db`, or else by its name."""
-    check_regular(path)
-    try:
-        with open(path, "rb") as stream:
-            head = stream.read(16)
-    except OSError:
-        read_bytes(path)  # says why
-        raise
+    head = read_bytes(path, most=16)
     for database in databases:
         if head[database.magic_at :].startswith(database.magic):
             return database
@@ -121,33 +121,22 @@ def kind_of(path: Path, databases: Sequence[DatabaseFormat]) -> FileKind | Datab
     return KIND_BY_SUFFIX[suffix]
 
 
-def check_regular(path: str | Path) -> None:
-    """Raise unless the path is that of a file that can be read: pipes and devices may not end."""
-    try:
-        mode = os.stat(path).st_mode
-    except (OSError, ValueError):
-        read_bytes(path)  # says why
-        raise
-    if stat.S_ISDIR(mode):
-        read_bytes(path)  # says so
-    if not stat.S_ISREG(mode):
-        raise FormatError(path, "is a pipe or a device, not a file; save its content to a file")
-
-
 def read_table(path: Path, kind: FileKind) -> pa.Table:
     """The table in a CSV, TSV, Parquet or Arrow file."""
-    check_regular(path)
     content = read_bytes(path)
     if kind in ("csv", "tsv"):
         return _read_csv(path, content, kind)
     source = pa.BufferReader(content)
     try:
         if kind == "parquet":
-            return _without_index(pa_parquet.ParquetFile(source).read())
-        if content.startswith((b"ARROW1", b"FEA1")):
-            return _without_index(pa_feather.read_table(source))
-        return _without_index(pa.ipc.open_stream(source).read_all())
-    except (pa.ArrowException, OSError) as error:
+            table = pa_parquet.ParquetFile(source).read()
+        elif content.startswith((b"ARROW1", b"FEA1")):
+            table = pa_feather.read_table(source)
+        else:
+            table = pa.ipc.open_stream(source).read_all()
+        table.validate(full=True)
+        return _without_index(table)
+    except Exception as error:  # a damaged file can fail in any of the layers that read it
         raise FormatError(path, f"cannot be read as {kind}: {_one_line(error)}") from None
 
 
@@ -160,10 +149,13 @@ def _read_csv(path: Path, content: bytes, kind: FileKind) -> pa.Table:
     if not first.strip():
         raise FormatError(path, "the file is empty; its first line names the columns")
     delimiter = "\t" if kind == "tsv" else next((mark for mark in ",;\t" if mark in first), ",")
-    header = [name.strip() for name in next(csv.reader([first], delimiter=delimiter))]
+    try:
+        header = [name.strip() for name in next(csv.reader([first], delimiter=delimiter))]
+    except csv.Error as error:
+        raise FormatError(path, f"{NAMES_COLUMNS}: {error}", line=num_skipped) from None
     for name in header:
         if _is_number(name):
-            raise FormatError(path, f"the first line names the columns, but has '{name}'")
+            raise FormatError(path, f"{NAMES_COLUMNS}, but has '{name}'")
     places = [str(place) for place in range(len(header))]
     parsing = pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     converting = pa_csv.ConvertOptions(
@@ -176,7 +168,7 @@ def _read_csv(path: Path, content: bytes, kind: FileKind) -> pa.Table:
         try:
             table = pa_csv.read_csv(pa.BufferReader(content), reading, parsing, converting)
         except pa.ArrowInvalid as error:
-            problem = _one_line(error)
+            problem = LONG_ROW if "straddling" in str(error) else _one_line(error)
         else:
             return pa.table([_cleaned(column) for column in table.columns], names=header)
     raise FormatError(path, problem)
@@ -184,19 +176,15 @@ def _read_csv(path: Path, content: bytes, kind: FileKind) -> pa.Table:
 
 def _first_line(path: Path, content: bytes) -> tuple[str, int]:
     """The first line that is not blank, and its number."""
-    start, number = 0, 0
-    while start < len(content):
-        end = content.find(b"\n", start)
-        end = len(content) if end < 0 else end
-        number += 1
+    number = 0
+    for number, line in enumerate(LINE.finditer(content), start=1):
         try:
-            line = content[start:end].decode("utf-8-sig").rstrip("\r")
+            text = line[1].decode("utf-8-sig")
         except UnicodeDecodeError:
             read_text(path)  # says where
             raise
-        if line.strip():
-            return line, number
-        start = end + 1
+        if text.strip():
+            return text, number
     return "", number
 
 
@@ -217,9 +205,29 @@ def _cleaned(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _connect_sqlite(path: str) -> sqlite3.Connection:
-    database = sqlite3.connect(f"{Path(path).as_uri()}?mode=ro", uri=True)
+    log, index = Path(f"{path}-wal"), Path(f"{path}-shm")
+    if not _has_log(path) or index.exists():
+        database = _opened_sqlite(path)
+    elif not log.exists():  # nobody else has the file open
+        database = _opened_sqlite(path, "&immutable=1")
+    else:  # SQLite would write an index of the log beside the file
+        database = sqlite3.connect(":memory:")
+        with TemporaryDirectory(prefix="hylift") as folder:
+            copy = shutil.copy(path, folder)
+            shutil.copy(log, f"{copy}-wal")
+            with closing(_opened_sqlite(copy)) as whole:
+                whole.backup(database)
     database.execute("PRAGMA trusted_schema = OFF")
     return database
+
+
+def _opened_sqlite(path: str, option: str = "") -> sqlite3.Connection:
+    return sqlite3.connect(f"{Path(path).as_uri()}?mode=ro{option}", uri=True)
+
+
+def _has_log(path: str) -> bool:
+    """True if a file keeps changes in a log beside it, as its header says."""
+    return read_bytes(path, most=20)[18:20] != b"\1\1"
 
 
 def _fetch_sqlite(database: sqlite3.Connection, query: str, names: list[str]) -> pa.Table:
@@ -294,7 +302,7 @@ def as_table(data: object, label: str) -> pa.Table:
 
 def _without_index(table: pa.Table) -> pa.Table:
     """The table without the row labels that pandas stores beside its columns."""
-    return table.drop_columns([n for n in table.column_names if INDEX.fullmatch(n)])
+    return table.select([i for i, n in enumerate(table.column_names) if not INDEX.fullmatch(n)])
 
 
 def row_labels(data: object) -> tuple[str, ...]:
@@ -315,7 +323,7 @@ def _from_stream(data: Any) -> pa.Table:
         return _unnamed([pa.chunked_array(data)])
     table = reader.read_all()
     labels = (table.schema.pandas_metadata or {}).get("index_columns", [])
-    table = table.drop_columns([label for label in labels if isinstance(label, str)])
+    table = table.select([i for i, n in enumerate(table.column_names) if n not in labels])
     # Arrow cannot yet filter the string views of Polars.
     fields = [
         field.with_type(pa.large_string()) if field.type == pa.string_view() else field

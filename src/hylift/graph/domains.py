@@ -18,6 +18,10 @@ MAX_STATES = 1_000_000
 """Most states of a variable that are named by counting."""
 
 
+MOST = 1e60
+"""Largest bound, and inverse of the least width: fourth powers do not overflow."""
+
+
 @dataclass(frozen=True, slots=True)
 class Domain:
     """The values of a variable: named states, or the reals between two bounds."""
@@ -34,6 +38,16 @@ class Domain:
                 raise ModelError(f"states must differ from each other: {list(self.states)}")
         elif not self.lower < self.upper:
             raise ModelError(f"an interval needs lower < upper, not [{self.lower}, {self.upper}]")
+        elif reason := self._is_extreme():
+            raise ModelError(f"the interval [{self.lower:g}, {self.upper:g}] {reason}")
+
+    def _is_extreme(self) -> str:
+        """A reason why powers of numbers in an interval have no digits left, or nothing."""
+        if self.upper - self.lower < 1 / MOST:
+            return f"is narrower than {1 / MOST:g}: give it another unit"
+        if any(np.isfinite(bound) and abs(bound) > MOST for bound in (self.lower, self.upper)):
+            return f"has a bound beyond {MOST:g}: leave it out, or give it another unit"
+        return ""
 
     @property
     def is_discrete(self) -> bool:
@@ -103,9 +117,15 @@ def categorical(states: SupportsIndex | Sequence[str]) -> Domain:
 def as_float(value: object, name: str) -> float:
     """The value as a float, or an `EvidenceError` that names what it was meant for."""
     try:
-        return float(value)  # type: ignore[arg-type]
+        number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         raise EvidenceError(f"{name} is real and cannot be {value!r}") from None
+    if isinstance(value, Integral) and int(value) != number:
+        raise EvidenceError(
+            f"{name} cannot be {value!r}, an integer with more digits than floating-point numbers "
+            "hold: subtract an origin"
+        )
+    return number
 
 
 def _whole(value: object) -> int | None:

@@ -21,6 +21,11 @@ from hylift.words import Wording
 NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 """A number as text; Arrow's own parser stops at the first text that is none."""
 
+MOST_WHOLE = 2**53
+"""Up to here, floating-point numbers hold all integers."""
+LONG_INTEGER = "^[-+]?[0-9]{16,37}$"
+INTEGER = pa.decimal128(38, 0)
+
 ODD_NUMBERS = {"nan": np.nan, "inf": np.inf, "+inf": np.inf, "-inf": -np.inf}
 
 TRUTHS = {"true": 1.0, "t": 1.0, "yes": 1.0, "false": 0.0, "f": 0.0, "no": 0.0}
@@ -312,6 +317,8 @@ def _values(
     else:
         value, wrong = numbers_in(facts.value)
         _refuse(facts, wrong, "is {}, which is not a number")
+        rounded = "is {}, an integer with more digits than floating-point numbers hold"
+        _refuse(facts, _is_rounded(facts.value, value), f"{rounded}: subtract an origin from all")
     lacks_sd = np.zeros(len(facts), dtype=bool)
     if facts.sd is None:
         sd = _all(0.0, len(facts))
@@ -376,9 +383,22 @@ def numbers_in(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], NDArray[np
     """(row,): the number, NaN where missing; and whether something else is stated."""
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        value = pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy()
+        value = pc.fill_null(column.cast(pa.float64(), safe=False), np.nan).to_numpy()
         return value, np.zeros(len(value), dtype=bool)
     return _parsed(column, ODD_NUMBERS)
+
+
+def _is_rounded(column: pa.ChunkedArray, value: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(row,): whether an integer is stated, and the value is another."""
+    found = np.abs(value) >= MOST_WHOLE
+    if found.any() and not pa.types.is_floating(column.type):
+        large = pa.array(found)
+        words = pc.utf8_trim_whitespace(column.filter(large).cast(pa.string()))
+        found[found] = is_whole = pc.match_substring_regex(words, LONG_INTEGER).to_numpy()
+        digits = words.filter(pa.array(is_whole)).cast(INTEGER)
+        found[found] = pc.not_equal(digits, pa.array(value[found]).cast(INTEGER)).to_numpy()
+        return found
+    return np.zeros(len(value), dtype=bool)
 
 
 def truths_in(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -335,7 +335,10 @@ def _domain(parts: list[Branch], source: Source) -> Domain:
     lower, upper = (_bound(bound, source) for bound in bounds)
     if not lower < upper:
         fail(f"the lower bound {lower:g} is not below {upper:g}", place(bounds[0], source))
-    return interval(lower, upper)
+    try:
+        return interval(lower, upper)
+    except ModelError as error:
+        fail(str(error), place(bounds[0], source))
 
 
 def _bound(bound: Branch, source: Source) -> float:
