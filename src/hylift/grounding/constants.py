@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError, did_you_mean
 from hylift.graph.name_blocks import MAX_SUGGESTIONS, TEXT, has_own_type, read_as
+from hylift.language.ranges import Constants, Range
 
 INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 """An integer without leading zeros or a plus."""
@@ -149,6 +150,17 @@ def _without_zeros(text: pa.ChunkedArray, unit: str) -> pa.ChunkedArray:
 
 
 # Order and type.
+
+
+def words_of(constants: Sequence[str]) -> pa.StringArray:
+    """The constants that a model lists."""
+    if isinstance(constants, Constants):
+        return pa.concat_arrays([words_of(part) for part in constants.parts])
+    if isinstance(constants, Range):
+        numbers = np.arange(constants.numbers.start, constants.numbers.stop)
+        digits = pc.utf8_lpad(pa.array(numbers).cast(pa.string()), constants.width, padding="0")
+        return pc.binary_join_element_wise(constants.prefix, digits, "")
+    return pa.array(constants, pa.string())
 
 
 def in_order(

@@ -67,7 +67,8 @@ class NamedConstants:
             name: self.listed[name]
             if name in self.listed
             else self._from_data(name, name in ordered)
-            for name in self.model.type_by_name
+            for name, declared in self.model.type_by_name.items()
+            if name in self.listed or declared.constants is None
         }
 
     def arrow_types(self, constants: Mapping[str, pa.StringArray]) -> dict[str, pa.DataType]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hylift.errors import EvidenceError, ModelError, UnknownNameError, did_you_mean
 from hylift.graph.domains import boolean
 from hylift.graph.name_blocks import positions
-from hylift.grounding.constants import closest, not_among
+from hylift.grounding.constants import closest, not_among, words_of
 from hylift.grounding.engine import Engine, Relation, open_engine
 from hylift.grounding.evidence.facts import Facts, match_facts, refuse
 from hylift.grounding.evidence.observed import ObservedAtoms, rows_of
@@ -91,10 +91,12 @@ class World:
             )
         database = open_engine(engine)
         gathered = gather(model, evidence, database.databases)
+        used = {one.predicate.name for one in gathered.constants}
+        used.update(*(declared.arguments for declared in model.predicates))
         listed = {
-            name: pa.array(declared.constants, pa.string())
+            name: words_of(declared.constants)
             for name, declared in model.type_by_name.items()
-            if declared.constants is not None
+            if declared.constants is not None and name in used
         }
         types = tuple(variable_types(model, rule) for rule in model.rules)
         states = given_constants(model, types, gathered.tables)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ class Declaration(Node):
 class TypeDeclaration(Declaration):
     """A type of constants, in their order; without a list they come from the data."""
 
-    constants: tuple[str, ...] | None = None
+    constants: Sequence[str] | None = None
     repeated: tuple[str, ...] = field(default=(), compare=False, repr=False, kw_only=True)
     """Those that the text lists more than once."""
 

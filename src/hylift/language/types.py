@@ -64,7 +64,7 @@ def variable_types(model: Model, rule: Rule) -> dict[str, str]:
     """The type of every variable of a rule, quantified ones included."""
     types, found = typed_variables(model, rule, occurrences(*rule.expressions))
     if found:
-        raise ModelError(str(found[0]))
+        raise ModelError(str(found[0])).in_lines()
     return types
 
 
@@ -153,7 +153,7 @@ def constant_value(model: Model, expr: Expr, what: str) -> float:
     """The value of arithmetic on numbers and constants; errors call it `what` ("a weight")."""
     value = constant_or_problem(model, expr, what)
     if isinstance(value, Problem):
-        raise ModelError(str(value))
+        raise ModelError(str(value)).in_lines()
     return value
 
 

@@ -19,6 +19,7 @@ from hylift.language.checks.meant import (
     wrong_connective,
 )
 from hylift.language.checks.rules import rule_problems
+from hylift.language.ranges import Constants
 from hylift.language.report import Problem, error, warning
 from hylift.language.statements import (
     Declaration,
@@ -68,7 +69,11 @@ def problems(model: Model, closed: frozenset[str] = frozenset()) -> list[Problem
     model = with_exact_comparisons(model)
     wrong_constants = [v for v in model.parameter_values.values() if isinstance(v, Problem)]
     found = [*_declaration_problems(model), *wrong_constants]
-    listed = {t.name: dict.fromkeys(t.constants) for t in model.types if t.constants is not None}
+    listed = {
+        t.name: t.constants if isinstance(t.constants, Constants) else dict.fromkeys(t.constants)
+        for t in model.types
+        if t.constants is not None
+    }
     for number, rule in enumerate(model.rules, start=1):
         wrong = rule_problems(model, rule, listed)
         found += [_attributed(problem, rule, number) for problem in wrong]
@@ -168,13 +173,14 @@ def _name_problems(model: Model) -> Iterator[Problem]:
 
 
 def _type_problems(declared: TypeDeclaration) -> Iterator[Problem]:
-    if declared.constants == ():
+    constants = declared.constants
+    if constants is not None and not constants:
         message = (
             f"type '{declared.name}' lists no constants; omit the list to take them from the data"
         )
         yield error(message, declared)
-    elif declared.constants and len(set(declared.constants)) < len(declared.constants):
-        twin = next(name for name, count in Counter(declared.constants).items() if count > 1)
+    elif isinstance(constants, tuple) and len(set(constants)) < len(constants):
+        twin = next(name for name, count in Counter(constants).items() if count > 1)
         yield error(f"type '{declared.name}' lists '{twin}' twice", declared)
     elif declared.repeated:
         message = f"type '{declared.name}' lists '{declared.repeated[0]}' more than once"

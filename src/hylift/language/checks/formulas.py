@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from hylift.errors import did_you_mean
@@ -39,7 +39,7 @@ from hylift.language.types import call_fault, constant_or_problem
 from hylift.language.walk import atoms, children, free_variables, is_truth, nodes, terms
 from hylift.words import counted
 
-Listed = Mapping[str, Mapping[str, None]]
+Listed = Mapping[str, Collection[str]]
 """The constants of each type that lists them, in their order."""
 
 MAX_WEIGHT = 1e100
@@ -326,7 +326,7 @@ def _table_problems(
 def _key_faults(
     rule: Rule,
     key: tuple[str, ...],
-    columns: Sequence[Mapping[str, None] | None],
+    columns: Sequence[Collection[str] | None],
     types: Mapping[str, str],
 ) -> Iterator[str]:
     wanted = len(rule.per_constant)
@@ -342,7 +342,7 @@ def _key_faults(
             yield unlisted_fault(constants, types[name], constant)
 
 
-def unlisted_fault(constants: Mapping[str, None], type_name: str, constant: str) -> str:
+def unlisted_fault(constants: Collection[str], type_name: str, constant: str) -> str:
     """The error about a constant that its type does not list."""
     close = did_you_mean(constant, itertools.islice(constants, MOST_COMPARED))
     return f"type '{type_name}' has no constant '{constant}'.{close}"
@@ -351,9 +351,10 @@ def unlisted_fault(constants: Mapping[str, None], type_name: str, constant: str)
 def _missing_keys(
     table: WeightTable,
     given: set[tuple[str, ...]],
-    columns: Sequence[Mapping[str, None] | None],
+    columns: Sequence[Collection[str] | None],
 ) -> Iterator[Problem]:
-    known = [constants for constants in columns if constants is not None]
+    enough = len(given) + 4  # of each column, to find the first few
+    known = [tuple(itertools.islice(c, enough)) for c in columns if c is not None]
     if len(known) < len(columns):
         return
     combinations = itertools.product(*known)

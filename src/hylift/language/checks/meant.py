@@ -162,9 +162,12 @@ def exactly_one(model: Model) -> Iterator[Problem]:
         if declared is None or declared.unique is not None or name in told:
             continue
         listed = model.type_by_name[declared.arguments[place]].constants
-        constants = among if among is not None else frozenset(listed or ())
-        are_all = among is None or listed is None or constants == set(listed)
-        every = {frozenset(pair) for pair in combinations(constants, 2)}
+        constants = among if among is not None else listed or ()
+        same_size = listed is not None and len(constants) == len(listed)
+        are_all = among is None or listed is None or (same_size and among == set(listed))
+        num_pairs = len(constants) * (len(constants) - 1) // 2
+        is_few = num_pairs <= len(pairs)
+        every = {frozenset(pair) for pair in combinations(constants, 2)} if is_few else set()
         if are_all and (None in pairs or (every and every <= pairs)):
             told.add(name)  # one mark is all that a predicate takes
             yield warning(

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from hylift.errors import did_you_mean
+from hylift.language.ranges import INTEGER, NUMBERED, Constants, Range
 from hylift.language.syntax import AGGREGATES, CATEGORICAL, DENSITIES, FUNCTIONS, Quantifier
 
 QUANTIFIERS: dict[str, Quantifier] = {
@@ -38,8 +39,6 @@ SHORTEST_RANGE = 4
 
 _NAME = re.compile(r"[^\W\d][\w']*")
 _NUMERAL = re.compile(r"-?([0-9]+(\.[0-9]+)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
-_NUMBERED = re.compile(r"(.*?)([0-9]+)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)")
 _ESCAPED = {"\\": "\\", '"': '"', "n": "\n", "r": "\r", "t": "\t"}
 
@@ -88,7 +87,7 @@ def number_text(value: float) -> str:
     return f"-{text}" if math.copysign(1.0, value) < 0 else text
 
 
-def constants_between(first: str, last: str) -> Sequence[str]:
+def constants_between(first: str, last: str) -> Range:
     """All constants from `first` to `last`; raises `ValueError` if there is no such range."""
     prefix, lowest, highest, width = _range_ends(first, last)
     if lowest > highest:
@@ -97,18 +96,18 @@ def constants_between(first: str, last: str) -> Sequence[str]:
         raise ValueError(
             f"it would have {highest - lowest + 1:,} constants; the maximum is {MAX_CONSTANTS:,}"
         )
-    return [f"{prefix}{number:0{width}d}" for number in range(lowest, highest + 1)]
+    return Range(prefix, range(lowest, highest + 1), width)
 
 
 def _range_ends(first: str, last: str) -> tuple[str, int, int, int]:
     """The common prefix, the first and last number, and the number of digits if padded."""
     if max(len(first), len(last)) > 100 or not (
-        (low := _NUMBERED.fullmatch(first)) and (high := _NUMBERED.fullmatch(last))
+        (low := NUMBERED.fullmatch(first)) and (high := NUMBERED.fullmatch(last))
     ):
         raise ValueError(f"{first!r} and {last!r} do not both end in a number")
     if max(len(low[2]), len(high[2])) > MAX_DIGITS:
         raise ValueError("its numbers are too long")
-    if _INTEGER.fullmatch(first) and _INTEGER.fullmatch(last):
+    if INTEGER.fullmatch(first) and INTEGER.fullmatch(last):
         return "", int(first), int(last), 0
     if low[1] != high[1]:
         raise ValueError(f"they begin with {low[1]!r} and {high[1]!r}")
@@ -130,6 +129,13 @@ def key_text(constants: Sequence[str]) -> str:
 
 
 def _runs(constants: Sequence[str]) -> Iterator[str]:
+    if isinstance(constants, Constants):
+        for part in constants.parts:
+            yield from _runs(part)
+        return
+    if isinstance(constants, Range):
+        yield f"{listed(constants[0])}, ..., {listed(constants[-1])}"
+        return
     start = 0
     while start < len(constants):
         stop = _end_of_run(constants, start)

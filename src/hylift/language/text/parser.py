@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from lark.exceptions import UnexpectedToken
 from hylift.errors import FormatError, ModelError
 from hylift.files import read_text
 from hylift.graph.domains import Domain, boolean, interval, real
+from hylift.language.ranges import Constants
 from hylift.language.report import fail
 from hylift.language.statements import (
     Declaration,
@@ -363,20 +364,27 @@ def _parameter(tree: Tree[Token], source: Source) -> ParameterDeclaration:
 def _type(tree: Tree[Token], source: Source) -> TypeDeclaration:
     name, _, *items = tree.children
     assert isinstance(name, Token)
-    constants = _listed_constants(items, source)
-    once = Counter(constants)
-    repeated = tuple(name for name, count in once.items() if count > 1)
-    return TypeDeclaration(str(name), tuple(once), place=place_of(name, source), repeated=repeated)
+    parts = _listed_constants(items, source)
+    try:
+        constants, repeated = Constants.of(parts)
+    except ValueError as error:
+        fail(f"the type {quoted(str(name))} {error}", place_of(name, source))
+    return TypeDeclaration(str(name), constants, place=place_of(name, source), repeated=repeated)
 
 
-def _listed_constants(items: list[Branch], source: Source) -> list[str]:
+def _listed_constants(items: list[Branch], source: Source) -> list[Sequence[str]]:
+    """Words and ranges."""
     names = [constant(item, source).name if isinstance(item, Tree) else None for item in items]
-    constants: list[str] = []
+    constants: list[Sequence[str]] = []
+    count, is_end = 0, False
     for item, before, name, after in zip(
         items, [None, *names], names, [*names[1:], None], strict=False
     ):
         if name is not None:
-            constants.append(name)
+            if not is_end:
+                constants.append((name,))
+                count += 1
+            is_end = False
         elif before is None or after is None:
             fail(
                 "a range needs a first and a last constant, as in {t0, ..., t9}",
@@ -384,10 +392,14 @@ def _listed_constants(items: list[Branch], source: Source) -> list[str]:
             )
         else:
             try:
-                constants += constants_between(before, after)[1:-1]
+                both = constants_between(before, after)
             except ValueError as error:
                 ends = f"{quoted(before)} to {quoted(after)}"
                 fail(f"there is no range from {ends}: {error}", place(item, source))
-        if len(constants) > MAX_CONSTANTS:
+            # Of {t0, ..., t5, ..., t9}, t5 is in the first range.
+            constants[-1:] = [both] if len(constants[-1]) == 1 else [constants[-1], both[1:]]
+            is_end = True
+            count += len(both) - 1
+        if count > MAX_CONSTANTS:
             fail(f"a type lists at most {MAX_CONSTANTS:,} constants", place(item, source))
     return constants
