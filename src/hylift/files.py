@@ -71,6 +71,21 @@ def read_text(path: str | Path) -> str:
         ) from None
 
 
+def check_working_directory() -> None:
+    """Raise if the working directory has been removed, as some libraries then end the process."""
+    try:
+        os.getcwd()
+    except OSError:
+        raise OutputError("the working directory has been removed: change to another") from None
+
+
+def real_path(path: str | Path) -> Path:
+    """The absolute path, with links followed."""
+    if not os.path.isabs(path):
+        check_working_directory()
+    return Path(os.path.realpath(path))
+
+
 def check_target(path: str | Path) -> None:
     """Raise unless a file can be written at `path`: its folder exists and is writable, and `path`
     is not a folder."""
@@ -79,7 +94,7 @@ def check_target(path: str | Path) -> None:
         raise OutputError(f"{path}: cannot be written: there is no folder '{target.parent}'")
     if os.path.isdir(target):
         raise OutputError(f"{path}: cannot be written: it is a folder")
-    folder = Path(os.path.realpath(target)).parent
+    folder = real_path(target).parent
     # A pipe or a device is written to in place.
     if (target.is_file() or not target.exists()) and not os.access(folder, os.W_OK):
         raise OutputError(f"{path}: cannot be written: the folder '{folder}' is read-only")
@@ -98,7 +113,7 @@ def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> None:
     A device or a pipe is written to in place.
     """
     check_target(path)
-    target = Path(os.path.realpath(path))  # a link stays a link
+    target = real_path(path)  # a link stays a link
     in_place = target.exists() and not target.is_file()
     partial = target.with_name(f"{_partial_prefix(target)}{secrets.token_hex(TOKEN)}")
     try:
@@ -121,7 +136,7 @@ def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> None:
 
 def clear_partial(path: str | Path, seconds: float) -> None:
     """Remove partial files of writers of this file, if older than `seconds`."""
-    target = Path(os.path.realpath(path))
+    target = real_path(path)
     prefix = _partial_prefix(target)
     if not target.parent.is_dir():
         return

@@ -106,6 +106,20 @@ def test_writing_over_a_folder_is_refused(tmp_path: Path) -> None:
         write_uai(FactorGraph(Variables.uniform(boolean, 1), ()), tmp_path)
 
 
+def test_a_removed_working_directory_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    joined = parse("A(x, y)\nB(y)\n1 A(x, y) ^ B(y)")
+
+    with pytest.raises(OutputError, match="the working directory has been removed: change to"):
+        write_whole("result.json", lambda stream: stream.write(b"new"))
+    with pytest.raises(OutputError, match="the working directory has been removed"):
+        ground(joined, {"A": [("a", "b")], "B": [("b",)]}, closed=["A"])
+
+
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     path.write_text("old")

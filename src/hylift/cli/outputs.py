@@ -13,7 +13,7 @@ from rich.console import Console
 
 from hylift.cli.render import console, escape
 from hylift.errors import HyliftError, UnsupportedError, did_you_mean
-from hylift.files import FIGURES, OutputError, check_target
+from hylift.files import FIGURES, OutputError, check_target, real_path
 from hylift.posterior.export import json_text, write_json, write_table
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def check_outputs(outputs: Sequence[Output], read: Iterable[Path]) -> None:
                 raise UnsupportedError(
                     f"{file}: is read by this command; name another file to write"
                 )
-        if os.path.realpath(file) in map(os.path.realpath, files[:number]):
+        if real_path(file) in map(real_path, files[:number]):
             raise UnsupportedError(f"{file}: would be written twice; name two files")
 
 

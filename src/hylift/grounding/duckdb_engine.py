@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from hylift.files import check_working_directory
 from hylift.formats.tables import DatabaseFormat
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class DuckDBEngine:
         """Opened when first used; with one thread, results have one order."""
         import duckdb
 
+        check_working_directory()
         spill = Path(tempfile.gettempdir()) / f"hylift-{secrets.token_hex(6)}"
         return duckdb.connect(
             config={"threads": 1, "enable_external_access": "false", "temp_directory": str(spill)}
@@ -55,6 +57,7 @@ def _connect(path: str) -> duckdb.DuckDBPyConnection:
     """A file as the catalog `evidence`, read-only and without access to other files."""
     import duckdb
 
+    check_working_directory()
     database = duckdb.connect()
     literal = path.replace("'", "''")
     database.execute(f"ATTACH '{literal}' AS evidence (READ_ONLY)")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import os
 import re
-import shutil
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 import numpy as np
@@ -110,23 +108,14 @@ def write_netcdf(data: Any, path: str | Path) -> None:
             )
 
     def write(stream: IO[bytes]) -> None:
-        # HDF5 writes to a file by name, and may leave it open where that fails.
-        with TemporaryDirectory(prefix="hylift") as folder:
-            whole = Path(folder, "whole.nc")
-            try:
-                data.to_netcdf(str(whole), compress=False)
-            except OSError as error:
-                raise _in_short(error) from None
-            with open(whole, "rb") as source:
-                shutil.copyfileobj(source, stream)
+        # To memory, as HDF5 crashes where a disk is full.
+        whole, backends = BytesIO(), importlib.import_module("xarray.backends")
+        with importlib.import_module("h5netcdf").File(whole, "w") as file:
+            for group in data.groups():
+                data[group].dump_to_store(backends.H5NetCDFStore(file.create_group(group)))
+        stream.write(whole.getbuffer())
 
     write_whole(path, write)
-
-
-def _in_short(error: OSError) -> OSError:
-    """A full disk as the usual OSError: HDF5 hides its number in a long message."""
-    number = re.search(r"errno = (\d+)", str(error))
-    return OSError(int(number[1]), os.strerror(int(number[1]))) if number else error
 
 
 Coordinate = tuple[str, pa.Array]
