@@ -215,6 +215,24 @@ def test_a_pattern_matches_whole_names(pattern: str, expected: list[int]) -> Non
     assert names.matching(pattern).tolist() == expected
 
 
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("level(Shop*)", [0, 1]),
+        ('level("Shop*)', [0, 1]),
+        ("level(Shop (?),*)", [0, 1]),
+        ("level(*, week 1)", [0, 2, 4]),
+        ("level(a, b,*)", [2, 3]),
+        ('level(say "hi"*)', [4, 5]),
+        ("level(*)", [0, 1, 2, 3, 4, 5]),
+    ],
+)
+def test_a_pattern_finds_constants_in_quotes(pattern: str, expected: list[int]) -> None:
+    names = Names((Atoms("level", (["Shop (1)", "a, b", 'say "hi"'], ["week 1", "week 2"])),))
+
+    assert names.matching(pattern).tolist() == expected
+
+
 def test_a_predicate_stands_for_all_its_atoms() -> None:
     names, every = all_blocks()
     some = names.take(np.array([5, 7, 8, 16]))

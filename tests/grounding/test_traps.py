@@ -97,6 +97,11 @@ def test_closed_relations_of_many_arguments_are_taken() -> None:
             "before the product, as in '(… ^ B(x)) * normal(y(x) | 1, 1)'",
         ),
         (
+            "A(x) v B(x) * (y(x) = 1)",
+            "'B(x) * (y(x) = 1)' is a number, but 'v' needs a truth value: put brackets before the "
+            "product, as in '(… v B(x)) * (y(x) = 1)'",
+        ),
+        (
             "1 !COUNT x: A(x)",
             "'COUNT x: A(x)' is a number, but '!' needs a truth value: put brackets around what it "
             "negates, as in '!(COUNT x: A(x) >= 2)'",
@@ -238,6 +243,23 @@ def test_a_relation_in_any_parameter_is_told_to_sum(rule: str) -> None:
     assert any("of its own for every 'r'" in m and "write 'SUM r: In(s, r) * " in m for m in found)
     other = rule.replace("In(s, r) * ", "") + " where In(s, r)"
     assert not any("of its own" in p.message for p in hl.check(hl.parse(declared + other)))
+
+
+@pytest.mark.parametrize("tie", ["(In(s, r) ^ B(r))", "In(s, r) * B(r)", "In(s, r) * !B(r)"])
+def test_a_relation_between_truth_values_in_a_parameter_is_told_to_ask_for_any(tie: str) -> None:
+    declared = "In(s, r)\nA(s)\nB(r)\n1 B(r)\n"
+    messages = [
+        problem.message
+        for problem in hl.check(hl.parse(f"{declared}bernoulli(A(s) | 0.1 + 0.8*{tie})"))
+    ]
+    some = f"{declared}bernoulli(A(s) | 0.1 + 0.8*(EXIST r (In(s, r) ^ B(r))))"
+
+    assert any(
+        "of its own for every 'r': for one 'bernoulli' that depends on whether some 'r' is such, "
+        "write 'EXIST r (In(s, r) ^ …)'" in message
+        for message in messages
+    )
+    assert not any("of its own" in problem.message for problem in hl.check(hl.parse(some)))
 
 
 def test_a_number_without_a_weight_is_told() -> None:

@@ -227,11 +227,18 @@ class Names:
         return np.concatenate([np.zeros(0, dtype=np.int64), *chosen])
 
     def _matching(self, pattern: str) -> NDArray[np.int64]:
-        """Ids of the names that match a pattern; an error if there are none."""
-        words = {"*": ".*", "?": "."}
-        regex = "".join(words.get(letter) or re.escape(letter) for letter in pattern)
-        found = pc.match_substring_regex(self.render(), f"^{regex}$")
-        ids = np.flatnonzero(found.to_numpy(zero_copy_only=False))
+        """Ids of the names that match a pattern, with or without the quotes of their constants; an
+        error if there are none."""
+        words = {"*": ".*", "?": ".", ", ": ",\\s*"}
+        parts = re.findall(r", |.", pattern, re.DOTALL)
+        regex = "".join(words.get(part) or re.escape(part) for part in parts)
+        names = self.render()
+        spelt = [names]
+        if pc.any(pc.match_substring(names, '"')).as_py():
+            bare = pc.replace_substring_regex(names, r'"((?:[^"\\]|\\.)*)"', r"\1")
+            spelt.append(pc.replace_substring_regex(bare, r"\\(.)", r"\1"))
+        found = [pc.match_substring_regex(text, f"(?s)^{regex}$") for text in spelt]
+        ids = np.flatnonzero(pc.or_(found[0], found[-1]).to_numpy(zero_copy_only=False))
         if not len(ids):
             raise UnknownNameError(f"no variable matches '{pattern}'")
         return ids

@@ -29,6 +29,7 @@ from hylift.language.syntax import (
     Number,
     Operation,
     Quantified,
+    Truth,
     Unary,
     Variable,
     WeightTable,
@@ -126,7 +127,8 @@ def _bracketing(model: Model, expr: Expr, user: str) -> str:
     if word not in ("^", "v") or not isinstance(expr, Operation) or expr.op != "*":
         return ""
     if is_truth(model, expr.operands[0]):
-        meant = f"(… {word} {shown(expr.operands[0])}) * {shown(expr.operands[-1])}"
+        times = shown(replace(expr, operands=(Truth(True), *expr.operands[1:])))
+        meant = f"(… {word} {shown(expr.operands[0])}){times.removeprefix('true')}"
         return f": put brackets before the product, as in '{meant}'"
     return ""
 

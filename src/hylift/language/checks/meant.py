@@ -119,18 +119,29 @@ def _summed(
 ) -> Iterator[Problem]:
     elsewhere = free_variables(value)
     for product in nodes(*others):
-        if not isinstance(product, Operation) or product.op != "*":
+        if not isinstance(product, Operation) or product.op not in ("*", "^"):
             continue
         truths = [atom for atom in atoms(product) if is_truth(model, atom)]
+        ties = [atom for atom in truths if set(free_variables(atom)) & set(elsewhere)]
         numbers = [atom for atom in atoms(product) if atom not in truths]
-        bound = [name for name in free_variables(*truths) if name in free_variables(*numbers)]
-        own = [name for name in bound if name not in elsewhere and name in free_variables(node)]
-        if own and any(set(free_variables(atom)) & set(elsewhere) for atom in truths):
+        beside = numbers or [atom for atom in truths if atom not in ties]
+        bound = [
+            name
+            for name in free_variables(*(truths if numbers else ties))
+            if name in free_variables(*beside) and name not in elsewhere
+        ]
+        own = [name for name in bound if name in free_variables(node)]
+        if own and ties:
             names = ", ".join(own)
-            with_sum = " with the sum as its mean" if noun == "normal" else " of the sum"
+            one, instead = "of the sum", f"SUM {names}: {shown(product)}"
+            if not numbers:
+                one = f"that depends on whether some '{names}' is such"
+                instead = f"EXIST {names} ({shown(ties[0])} ^ …)"
+            elif noun == "normal":
+                one = "with the sum as its mean"
             yield warning(
-                f"'{shown(node)}' is a {noun} of its own for every '{names}': for one {noun}"
-                f"{with_sum}, write 'SUM {names}: {shown(product)}'",
+                f"'{shown(node)}' is a {noun} of its own for every '{names}': for one {noun} "
+                f"{one}, write '{instead}'",
                 node,
             )
             return
