@@ -21,7 +21,7 @@ from docs_build.gallery import read_example
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NUM_SETS = 20
-NUM_CHAINS, NUM_WARM, NUM_DRAWS = 2, 500, 1000
+NUM_CHAINS, NUM_WARM = 2, 500
 MANY = "0, 50_000, 1_000, 200"
 """Seed, deliveries, segments and drivers of the largest problem."""
 SURE = 0.9
@@ -86,7 +86,7 @@ def run(setting: Setting) -> None:
         print(
             "NumPyro is not installed: `pip install 'hylift[bench]'` adds NUTS to the comparison."
         )
-    for name in MODELS:
+    for name in PROBLEMS:
         _over_sets(name)
     worked = Worked.on("deliveries", MANY)
     held = np.mean(worked.covered)
@@ -101,7 +101,8 @@ def _how(worked: Worked) -> str:
 
 def _over_sets(name: str) -> None:
     """Prints the share of intervals that hold, calibration, verdicts and time over data sets."""
-    sets = [Worked.on(name, str(seed)) for seed in range(NUM_SETS)]
+    sizes = PROBLEMS[name].sizes
+    sets = [Worked.on(name, f"{seed}{sizes}") for seed in range(NUM_SETS)]
     covered = [held for each in sets for held in each.covered]
     prob, truth = (np.concatenate(part) for part in zip(*(each.said for each in sets), strict=True))
     verdicts = [each.posterior.trust.verdict for each in sets]
@@ -127,8 +128,8 @@ def _over_sets(name: str) -> None:
 
 def _beside_nuts(name: str, worked: Worked) -> None:
     """Prints the time of NUTS on the same data, and how far the answer is from its draws."""
-    model = MODELS[name]
-    if model is None:
+    problem = PROBLEMS[name]
+    if problem.nuts is None:
         print(
             "  NUTS: none, as it takes no discrete variables, and summing them out is the problem"
         )
@@ -142,8 +143,8 @@ def _beside_nuts(name: str, worked: Worked) -> None:
     jax.config.update("jax_enable_x64", True)
     began = process_time()
     chain = MCMC(
-        NUTS(model(worked.space), init_strategy=init_to_median), num_warmup=NUM_WARM,
-        num_samples=NUM_DRAWS, num_chains=NUM_CHAINS, chain_method="sequential",
+        NUTS(problem.nuts(worked.space), init_strategy=init_to_median), num_warmup=NUM_WARM,
+        num_samples=problem.num_draws, num_chains=NUM_CHAINS, chain_method="sequential",
         progress_bar=False,
     )  # fmt: skip
     chain.run(jax.random.PRNGKey(0))
@@ -174,6 +175,9 @@ def _atoms(space: dict[str, Any], predicate: str) -> list[str]:
     table, column = {
         "level": ("shops", "shop"),
         "minutes": ("segments", "segment"),
+        "ability": ("students", "student"),
+        "difficulty": ("questions", "question"),
+        "slope": ("questions", "question"),
     }[predicate]
     return [f"{predicate}({constant})" for constant in space[table][column]]
 
@@ -221,9 +225,42 @@ def _deliveries(space: dict[str, Any]) -> Model:
     return model
 
 
-MODELS: dict[str, Callable[[dict[str, Any]], Model] | None] = {
-    "shops": _shops,
-    "skills": None,
-    "deliveries": _deliveries,
+def _abilities(space: dict[str, Any]) -> Model:
+    answers = space["answers"]
+    student, student_names = answers.student.factorize()
+    question, question_names = answers.question.factorize()
+    right = answers.right.to_numpy()
+
+    def model() -> None:
+        import numpyro
+        from numpyro import distributions as dist
+
+        each = [len(student_names)], [len(question_names)]
+        ability = numpyro.sample("ability", dist.Normal(0.0, 1.0).expand(each[0]))
+        difficulty = numpyro.sample("difficulty", dist.Normal(0.0, 1.0).expand(each[1]))
+        slope = numpyro.sample("slope", dist.Normal(1.0, 0.5).expand(each[1]))
+        reach = slope[question] * (ability[student] - difficulty[question])
+        numpyro.sample("right", dist.BernoulliLogits(reach), obs=right)
+
+    return model
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A script of the gallery, as it is measured."""
+
+    nuts: Callable[[dict[str, Any]], Model] | None
+    """NumPyro's model of it; None where there is none."""
+    sizes: str = ""
+    """Arguments of `simulate` after the seed."""
+    num_draws: int = 1000
+    """Of each chain of NUTS: more where the smallest differences are to be seen."""
+
+
+PROBLEMS = {
+    "shops": Problem(_shops),
+    "skills": Problem(None),
+    "deliveries": Problem(_deliveries),
+    "abilities": Problem(_abilities, ", 200, 40", 4000),
 }
-"""NumPyro's models of the scripts of these names."""
+"""By the names of their scripts."""

@@ -208,6 +208,16 @@ def test_sums_over_segments_tell_roads_and_slow_drivers_apart(run: Callable[[str
     assert right == num_drivers
 
 
+def test_answers_weighed_by_question_tell_more_than_scores(run: Callable[[str], Run]) -> None:
+    found = run("abilities")
+
+    (model,), (scores,) = found.numbers("error of model:"), found.numbers("error of scores:")
+    held, num_reals = found.numbers("90 % intervals that hold:")
+    assert "method EP" in found.printed
+    assert model < 0.95 * scores
+    assert 0.8 * num_reals <= held < num_reals  # 90 % are expected; students share questions
+
+
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
 def test_a_model_has_neither_errors_nor_warnings(path: Path) -> None:
     assert list(check(read_model(path))) == []
