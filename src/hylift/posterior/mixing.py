@@ -18,6 +18,9 @@ ALONE, FEW_GROUPS = 1.5, 3.0
 """Effective numbers of groups: below which one of them has nearly all the weight, or a few decide
 for all."""
 
+TAILS = (0.2, 0.1)
+"""Shares of draws in a tail: further out, few are independent."""
+
 MOST_STATES = 16
 """States that are diagnosed one by one; further ones share those of their number modulo this."""
 
@@ -144,6 +147,23 @@ def _convergence(
     with np.errstate(divide="ignore", invalid="ignore"):
         ess = values.var(axis=(0, 1)) / error**2
     return split_r_hat(values), np.where(error > 0, ess, values.shape[0] * values.shape[1]), error
+
+
+def tail_shape(values: FloatArray) -> FloatArray:
+    """(variable,): the shape of the generalised Pareto distribution that values (draw, variable)
+    have beyond a high quantile: 0 for exponential tails, and no variance from 1/2 on.
+
+    By moments of logarithms (Dekkers, Einmahl and de Haan, Annals of Statistics 17:1833, 1989), the
+    smaller one by two quantiles; NaN where they do not tell.
+    """
+    count, found = len(values), []
+    above = np.sort(values - np.median(values, axis=0), axis=0)[::-1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for number in (int(share * count) for share in TAILS):
+            tail = np.log(above[:number] / above[number])
+            first, second = tail.mean(axis=0), (tail**2).mean(axis=0)
+            found.append(first + 1.0 - 0.5 / (1.0 - first**2 / second))
+    return np.minimum(*found)
 
 
 def split_r_hat(values: FloatArray) -> FloatArray:

@@ -326,3 +326,30 @@ def test_a_run_that_is_in_doubt_confirms_no_variable() -> None:
 
     assert found.trust.verdict == "doubtful"
     assert "checked" not in found.trust.table()["verdict"].to_pylist()
+
+
+HEAVY = "p: real[0, inf]\nlognormal(p | 0, 4)"
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [(HEAVY, True), ("p: real\nstudent(p | 0, 1, 3)", False), (BOUNDED, False), (WALK, False)],
+)
+def test_tails_without_variance_are_seen_in_draws(rules: str, expected: bool) -> None:
+    graph = graph_of(rules)
+    draws = infer(graph, SMC(), check=False).draws
+
+    found = check_of(graph, None)._has_heavy_tail(draws)
+
+    assert found.any() == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("exact", "seed"), [(False, 0), (True, 1)])
+def test_deviations_that_draws_cannot_know_are_not_confirmed(exact: bool, seed: int) -> None:
+    """Most of the variance is beyond all draws, where groups agree that nothing is."""
+    found = infer(graph_of(HEAVY), exact=exact, seed=seed)
+
+    assert found.trust.verdict == ("unchecked" if exact else "doubtful")
+    if exact:
+        assert found.marginal("p").std == pytest.approx(54.1, rel=0.01)

@@ -25,9 +25,11 @@ from hylift.inference.sampling import Gibbs
 from hylift.inference.search.landmarks import Landmarks
 from hylift.inference.smc import SMC
 from hylift.inference.smc.cost import particle_seconds
+from hylift.inference.smc.run import needs_values
 from hylift.inference.solve import rewritten_for
 from hylift.posterior import Posterior, Trust
-from hylift.posterior.mixing import few_decide, variance_of_sums, widened
+from hylift.posterior.draws import Draws
+from hylift.posterior.mixing import few_decide, tail_shape, variance_of_sums, widened
 from hylift.posterior.trust import (
     CHECKED,
     DOUBTFUL,
@@ -45,6 +47,8 @@ PARTICLES = (64, 256, 1024)
 """Of each group: more where fewer leave variables in doubt."""
 PRECISE, PRECISE_SUM = 0.5, 0.15
 """Errors, as multiples of what is still right, and of log Z, above which more particles follow."""
+NO_VARIANCE = 0.5
+"""Shape of a tail from which on it has none."""
 BOTH: frozenset[Task] = frozenset({"marginals", "logz"})
 
 
@@ -219,6 +223,7 @@ class Check:
         prob, mean, std = gaps.errors(flat.draws.standard_errors(), kind)
         for one in self.informed if kind == "smc" else ():
             prob, mean, std = map(np.maximum, (prob, mean, std), missed(flat, one))
+        std = np.where(self._has_heavy_tail(flat.draws), np.inf, std)
         errors = prob, mean, std
         is_wrong = ~(relative_size(*errors) <= 1.0)
         weights = flat.draws.weights
@@ -232,6 +237,21 @@ class Check:
         level = np.where(is_wrong, DOUBTFUL, rest).astype(np.int8)
         why = why or _why_checked(answer, flat, *errors[:2])
         return Trust(answer.variables, ids, verdict, why, level, *errors)
+
+    def _has_heavy_tail(self, draws: Draws) -> NDArray[np.bool_]:
+        """(hidden variable,): true if draws without bounds have a tail so heavy that their
+        deviation says little: most of it may be beyond the last of them."""
+        graph = self.attempts.prepared.ground
+        low, high = graph.variables.lower, graph.variables.upper
+        found = np.zeros(graph.num_variables, dtype=bool)
+        # Other reals are Gaussian given the states.
+        some = np.flatnonzero(needs_values(graph) & (graph.variables.num_states == 0))
+        if not len(some):
+            return found
+        values = draws.resampled().values[:, :, some].reshape(-1, len(some))
+        for sign, end in ((1.0, high[some]), (-1.0, -low[some])):
+            found[some] |= (end == np.inf) & (tail_shape(sign * values) > NO_VARIANCE)
+        return found
 
     def _why_not(self, flat: Posterior, particles: Posterior) -> str | None:
         """Something that is wrong with a run as a whole; particles: the one that sums."""
