@@ -20,8 +20,8 @@ test-slow: $(INSTALLED)  ## Run the tests marked slow
 test-cpus: $(INSTALLED)  ## Run the numerical tests as on other processors, or as on CPUS=NAME
 	@$(BIN)/python tests/processors.py $(CPUS)
 
-torture: $(INSTALLED)  ## Try to break everything for an hour, or for SECONDS
-	@$(BIN)/python -m torture --seconds $(or $(SECONDS),3600)
+torture: $(INSTALLED)  ## Try to break everything for an hour, or for SECONDS, from SEED on
+	@$(BIN)/python -m torture --seconds $(or $(SECONDS),3600) $(if $(SEED),--seed $(SEED))
 
 lint: $(INSTALLED)  ## Check style, formatting and types
 	@$(BIN)/ruff check --quiet .

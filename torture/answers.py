@@ -26,6 +26,7 @@ from torture.graphs import (
     described,
     drawn,
     rescaled,
+    rounded,
     smaller_graphs,
     some_graph,
     units,
@@ -123,8 +124,9 @@ class Answer:
         return rescaled(self.graph, self.offset, self.scale)
 
     def problem(self) -> Problem | None:
-        truth = Truth.of(self.graph)
-        if truth is not None and self.offset is not None and self.scale is not None:
+        if self.offset is None or self.scale is None:
+            truth = Truth.of(self.graph)
+        elif truth := Truth.of(rounded(self.graph, self.offset, self.scale)):
             truth = truth.rescaled(self.graph, self.offset, self.scale)
         try:
             return judged(self.run.infer(self.asked), truth)

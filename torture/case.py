@@ -61,7 +61,9 @@ TARGETS: dict[str, str] = {
     "evid": "torture.files:evid",
     "csv": "torture.files:csv",
     "parquet": "torture.files:parquet",
+    "arrow": "torture.files:arrow",
     "sqlite": "torture.files:sqlite",
+    "duckdb": "torture.files:duckdb",
     "posteriors": "torture.files:posteriors",
     "checkpoints": "torture.files:checkpoints",
 }

@@ -111,6 +111,22 @@ def rescaled(graph: FactorGraph, offset: FloatArray, scale: FloatArray) -> Facto
     return FactorGraph(variables, tuple(groups), measured, graph.log_constant)
 
 
+def rounded(graph: FactorGraph, offset: FloatArray, scale: FloatArray) -> FactorGraph:
+    """The graph with the digits of its observations and bounds that are left in other units."""
+
+    def there_and_back(value: FloatArray, at: NDArray[np.int32] | int) -> FloatArray:
+        return (value * scale[at] + offset[at] - offset[at]) / scale[at]
+
+    evidence = graph.evidence
+    value = there_and_back(evidence.value, evidence.variable)
+    domains = [
+        d if d.is_discrete else hl.interval(*there_and_back(np.array([d.lower, d.upper]), v))
+        for v, d in enumerate(map(graph.variables.domain, range(graph.num_variables)))
+    ]
+    variables = Variables.of(domains, graph.variables.names)
+    return replace(graph, variables=variables, evidence=replace(evidence, value=value))
+
+
 def _rescaled(group: FactorGroup, offset: FloatArray, scale: FloatArray) -> Iterator[FactorGroup]:
     """A row for each factor, since its reals have units of their own."""
     form = group.potential.quadratic()

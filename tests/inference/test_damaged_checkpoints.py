@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from alterations import altered, sealed, unpacked
+from hylift.archive import digest_of
 from hylift.errors import FormatError, HyliftError
 from hylift.inference import BP, BVI, SMC, Gibbs, Lift, MaxWalkSAT, Method, MiniBuckets, infer
 from hylift.inference import checkpoint as checkpoints
@@ -93,6 +94,18 @@ def test_an_altered_checkpoint_is_refused_or_never_converges_elsewhere(
                 assert is_drawn or not is_trusted or is_same(whole, found), (run, kind)
 
     assert refused > total / 2
+
+
+def test_a_checkpoint_that_expands_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hylift.archive.LARGE", 100_000)
+    path = tmp_path / "run.ckpt"
+    arrays = unpacked(stored(FEW[0], path)[1]) | {"0/more": np.zeros(1_000_000)}
+    np.savez_compressed(path.open("wb"), **arrays, digest=digest_of(arrays))
+
+    with pytest.raises(FormatError, match=r"expands from .* are read"):
+        ended(FEW[0], path)
 
 
 @pytest.mark.parametrize("run", FEW, ids=str)

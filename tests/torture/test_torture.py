@@ -17,7 +17,8 @@ from zoo import switching_regime
 
 SHORT = {
     "answers": 3, "default": 1, "exact": 4, "scales": 3, "bounds": 4, "resumed": 1, "threads": 1,
-    "models": 20, "facts": 5, "uai": 10, "evid": 5, "csv": 3, "parquet": 3, "sqlite": 2,
+    "models": 20, "facts": 5, "uai": 10, "evid": 5, "csv": 3, "parquet": 3, "arrow": 2,
+    "sqlite": 2, "duckdb": 1,
     "posteriors": 3, "checkpoints": 3,
 }  # fmt: skip
 """Cases of each target; those that measure times are left out."""
@@ -31,6 +32,23 @@ def test_a_short_run_finds_nothing(target: str) -> None:
 
         assert case is not None
         assert shown(case) is None, f"{target}/{seed}"
+
+
+FOUND = (
+    "csv/5000454",  # a name with a line end in an error
+    "parquet/5000892",  # a column whose name is not UTF-8
+    "parquet/5001024",  # a word that is not UTF-8
+)
+"""Cases that broke something once."""
+
+
+@pytest.mark.filterwarnings("ignore", "error::RuntimeWarning")
+@pytest.mark.parametrize("address", FOUND)
+def test_what_broke_once_stays_whole(address: str) -> None:
+    case = Address.parse(address).case()
+
+    assert case is not None
+    assert shown(case) is None
 
 
 @pytest.fixture(scope="module")

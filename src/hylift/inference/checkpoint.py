@@ -29,8 +29,6 @@ FILE = Archive(
 )
 
 MOST_STEPS = 2**53
-MOST_BYTES = 1 << 62
-"""Checkpoints are not compressed, and are as large in memory as in the file."""
 
 NUM_POINTS = 4
 """Points at which the fingerprint evaluates functions."""
@@ -91,9 +89,8 @@ class Checkpoint:
             raise OutputError(f"{path}: is not a regular file, and a checkpoint must be one")
         clear_partial(path, STALE)
         if os.path.exists(path):
-            found = FILE.read(
-                path, lambda header, arrays: _restored(Path(path), header, arrays), MOST_BYTES
-            )
+            # Checkpoints are not compressed, and are as large in memory as in the file.
+            found = FILE.read(path, lambda header, arrays: _restored(Path(path), header, arrays))
             if found.run != run:
                 raise UnsupportedError(
                     f"{path}: is a checkpoint of another run: the model, its evidence, the method, "
