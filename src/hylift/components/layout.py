@@ -15,6 +15,7 @@ from hylift.components.family import Family, FloatArray, IntArray
 from hylift.components.gaussian import Gaussians
 from hylift.errors import ModelError
 from hylift.graph import Variables
+from hylift.numerics.segments import offsets, ranges, slices
 
 FAMILIES: tuple[type[Family], ...] = (Gaussians, Betas, Categoricals)
 """All families, by their codes."""
@@ -45,7 +46,7 @@ class Layout:
         real = np.where(is_beta, Betas.code, Gaussians.code)
         family = np.where(num_states > 0, Categoricals.code, real)
         return cls(
-            family.astype(np.int8), _starts(np.where(num_states, num_states, 2)), lower, upper
+            family.astype(np.int8), offsets(np.where(num_states, num_states, 2)), lower, upper
         )
 
     def __len__(self) -> int:
@@ -95,16 +96,12 @@ class Layout:
 
     def entries_of(self, variables: NDArray[Any]) -> IntArray:
         """(entry,): positions of the parameters of some variables, one variable after another."""
-        size = self.size[variables]
-        start = _starts(size)
-        return np.asarray(
-            np.repeat(self.first[variables] - start[:-1], size) + np.arange(start[-1])
-        )
+        return ranges(self.first[variables], self.size[variables])
 
     def take(self, variables: NDArray[Any]) -> Layout:
         """The layout of some variables."""
         bounds = self.lower[variables], self.upper[variables]
-        return Layout(self.family[variables], _starts(self.size[variables]), *bounds)
+        return Layout(self.family[variables], offsets(self.size[variables]), *bounds)
 
     def with_gaussians(self, lower: FloatArray, upper: FloatArray) -> Layout:
         """This layout with Gaussian variables of such bounds appended."""
@@ -118,7 +115,7 @@ class Layout:
     def _with(self, code: int, size: NDArray[Any], lower: FloatArray, upper: FloatArray) -> Layout:
         return Layout(
             np.concatenate([self.family, np.full(len(size), code, dtype=np.int8)]),
-            np.concatenate([self.first, self.num_entries + _starts(size)[1:]]),
+            np.concatenate([self.first, self.num_entries + offsets(size)[1:]]),
             np.concatenate([self.lower, lower]),
             np.concatenate([self.upper, upper]),
         )
@@ -139,7 +136,7 @@ class Layout:
         if not len(discrete):
             return
         at, size = self.entries_of(discrete), self.size[discrete]
-        total = np.add.reduceat(entries[:, at], _starts(size)[:-1], axis=1)
+        total = np.add.reduceat(entries[:, at], offsets(size)[:-1], axis=1)
         entries[:, at] /= np.repeat(total, size, axis=1)
 
     def batches(
@@ -156,11 +153,10 @@ class Layout:
             place = np.flatnonzero(code == kind)
             size, family = divmod(kind, len(FAMILIES))
             step = len(place) if width is None else width // (size * entries.shape[1])
-            for first in range(0, len(place), max(1, step)):
-                some = place[first : first + max(1, step)]
-                ids = variables[some]
+            for some in slices(len(place), step):
+                ids = variables[place[some]]
                 parameters = entries[self.first[ids][:, None] + np.arange(size)]
-                yield some, FAMILIES[family].of(parameters, self.lower[ids], self.upper[ids])
+                yield place[some], FAMILIES[family].of(parameters, self.lower[ids], self.upper[ids])
 
     def check(self, entries: FloatArray, num_components: int) -> None:
         """Raise a ModelError unless these are valid parameters of every variable."""
@@ -180,8 +176,3 @@ class Layout:
             )
         for _, batch in self.batches(entries, np.arange(len(self)), width=1 << 20):
             batch.check()
-
-
-def _starts(size: NDArray[Any]) -> IntArray:
-    """(part + 1,): where parts of these sizes begin and end in one array."""
-    return np.concatenate([[0], np.cumsum(size, dtype=np.int64)])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import ModelError
 from hylift.graph.variables import check_multiplicity, freeze
+from hylift.numerics.segments import offsets
 from hylift.potentials import Potential
 
 
@@ -188,14 +189,14 @@ def join_groups(groups: Sequence[FactorGroup]) -> FactorGroup:
     first = groups[0]
     if len(groups) == 1:
         return first
-    offsets = np.cumsum([0, *(group.potential.num_rows for group in groups)])
-    if offsets[-1] > np.iinfo(np.int32).max:
-        raise ModelError(f"{offsets[-1]} parameter rows are too many for one group")
-    offsets = offsets[:-1].astype(np.int32)
+    start = offsets([group.potential.num_rows for group in groups])
+    if start[-1] > np.iinfo(np.int32).max:
+        raise ModelError(f"{start[-1]} parameter rows are too many for one group")
+    ends = start.astype(np.int32)
     return FactorGroup.unchecked(
         first.potential.stack([group.potential for group in groups[1:]]),
         np.concatenate([group.scope for group in groups]),
-        np.concatenate([group.row + at for group, at in zip(groups, offsets, strict=True)]),
+        np.concatenate([group.row + at for group, at in zip(groups, ends, strict=False)]),
         np.concatenate([group.multiplicity for group in groups]),
         " + ".join(dict.fromkeys(group.label for group in groups if group.label)),
     )

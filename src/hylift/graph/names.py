@@ -32,6 +32,7 @@ from hylift.graph.name_blocks import (
     Numbered,
     split_atom,
 )
+from hylift.numerics.segments import inverse, offsets
 
 LEFT_OUT = " It is observed or otherwise left out here."
 
@@ -102,7 +103,7 @@ class Names:
     @property
     def offsets(self) -> NDArray[np.int64]:
         """(block + 1,): the first id of each block, and the number of names."""
-        return np.cumsum([0, *(len(block) for block in self.blocks)], dtype=np.int64)
+        return offsets([len(block) for block in self.blocks])
 
     def __getitem__(self, variable: int) -> str:
         if not 0 <= variable < len(self):
@@ -127,8 +128,7 @@ class Names:
             block.render(index[which == place] - offsets[place])
             for place, block in enumerate(self.blocks)
         ]
-        back = np.empty_like(order)
-        back[order] = np.arange(len(order))
+        back = inverse(order, len(order))
         return pa.concat_arrays(parts).take(pa.array(back)) if parts else pa.array([], pa.string())
 
     def find(self, names: Sequence[str]) -> NDArray[np.int64]:

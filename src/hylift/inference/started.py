@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.inference.prepared import Prepared
-from hylift.numerics.segments import offsets
+from hylift.numerics.segments import inverse, offsets
 from hylift.posterior import Mixture, Posterior
 from hylift.posterior.mapped import MappedMixture
 from hylift.rewrite.state_map import StateMap
@@ -32,8 +32,7 @@ def started(start: Posterior, prepared: Prepared) -> Posterior:
     if whole is None or start.mixture is None:
         return start
     found = start.mixture if isinstance(start.mixture, Mixture) else start.mixture.product()
-    position = np.full(len(start.variables), -1, dtype=np.int64)
-    position[found.hidden] = np.arange(len(found.hidden))
+    position = inverse(found.hidden, len(start.variables))
     at = whole.source.variables.places_in(start.variables)[whole.hidden]
     source = np.append(position, -1)[at]  # (ground variable,): position in the mixture, or -1
     back, after = _composed(prepared), prepared.source.variables

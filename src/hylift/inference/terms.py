@@ -113,7 +113,7 @@ class Terms:
 
 def joined(*parts: Terms) -> Terms:
     """The terms of all parts, which have the same variables, in order."""
-    start = np.cumsum([0, *(len(each.theta) for each in parts)])
+    start = offsets([len(each.theta) for each in parts])
     return Terms(
         parts[0].num_states,
         offsets(np.concatenate([np.diff(each.slot_ptr) for each in parts])),

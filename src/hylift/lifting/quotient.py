@@ -10,6 +10,7 @@ from hylift.graph import FactorGraph, FactorGroup, Variables
 from hylift.lifting.coloring import Partition
 from hylift.lifting.structure import Structure, check_conditioned
 from hylift.numerics.grouping import average_rows, class_sums
+from hylift.numerics.segments import inverse
 from hylift.potentials import Potential
 
 
@@ -90,8 +91,7 @@ def _parameters(
     new_row[~mixed] = row
     num_mixed = int(np.count_nonzero(mixed))
     if num_mixed:
-        target = np.full(len(first), -1, dtype=np.int32)
-        target[mixed] = np.arange(num_mixed, dtype=np.int32)
+        target = inverse(np.flatnonzero(mixed), len(first), np.int32)
         means = average_rows(
             group.potential.flat, group.row, group.multiplicity, target[to_class], own[mixed]
         )

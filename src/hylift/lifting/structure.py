@@ -16,6 +16,7 @@ from hylift.errors import ModelError, UnsupportedError
 from hylift.graph import Conditioned, FactorGraph, FactorGroup
 from hylift.graph.variables import freeze
 from hylift.numerics.grouping import by_number, first_members, group_pairs, snapped
+from hylift.numerics.segments import offsets, slices
 from hylift.potentials import Potential
 from hylift.progress import announce_compilation
 
@@ -72,7 +73,7 @@ class Structure:
         multiplicity = _joined([group.multiplicity for group in groups], np.float64)
         sizes = np.array([(group.arity, len(group)) for group in groups], dtype=np.int64)
         arity = np.repeat(*sizes.reshape(-1, 2).T)
-        first = np.concatenate([[0], np.cumsum(arity, dtype=np.int64)])
+        first = offsets(arity)
         weight = _weights(multiplicity, first)
         if weight is None:
             kind, num_kinds = group_pairs(kind, multiplicity.copy().view(np.uint64))
@@ -92,7 +93,7 @@ class Structure:
             num_colors,
             kind,
             num_kinds,
-            np.cumsum([0, *(len(group) for group in groups)]),
+            offsets([len(group) for group in groups]),
             tuple(group.potential.averages for group in groups),
         )
 
@@ -211,9 +212,8 @@ def _orbits(potential: Potential, rows: FloatArray, tolerance: float) -> NDArray
         # Only with slots that stand for themselves, to avoid chains of almost equal ones.
         same = (orbit[:, one] == one) & (orbit[:, other] == other)
         elsewhere = np.flatnonzero(exchange != np.arange(len(exchange)))
-        step = max(1, BATCH // max(1, len(rows)))
-        for start in range(0, len(elsewhere), step):
-            part = elsewhere[start : start + step]
+        step = BATCH // max(1, len(rows))
+        for part in (elsewhere[some] for some in slices(len(elsewhere), step)):
             left = np.flatnonzero(same)
             there = rows[left[:, None], exchange[part]]
             same[left] = _almost_equal(rows[left[:, None], part], there, tolerance)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ FloatArray = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
 
-def offsets(sizes: NDArray[Any]) -> Ids:
+def offsets(sizes: NDArray[Any] | Sequence[int]) -> Ids:
     """(segment + 1,): where segments of these sizes start, and where the last one ends."""
     found = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, dtype=np.int64, out=found[1:])
@@ -28,6 +29,19 @@ def counts_up(sizes: NDArray[Any]) -> Ids:
     """(entry,): 0, 1, … within each segment."""
     start = offsets(sizes)
     return np.arange(start[-1]) - np.repeat(start[:-1], sizes)
+
+
+def inverse(ids: NDArray[Any], size: int, dtype: type[np.signedinteger] = np.int64) -> NDArray[Any]:
+    """(size,): the position of each number in `ids`, or -1: the inverse of an index map."""
+    found = np.full(size, -1, dtype=dtype)
+    found[ids] = np.arange(len(ids), dtype=dtype)
+    return found
+
+
+def slices(count: int, step: int) -> Iterator[slice]:
+    """Slices of at most `step` of so many things, and of at least one."""
+    step = max(1, step)
+    return (slice(first, first + step) for first in range(0, count, step))
 
 
 def products(values: NDArray[Any], start: Ids) -> NDArray[Any]:

@@ -30,6 +30,12 @@ def connected(size: int, pairs: NDArray[Any]) -> NDArray[np.int32]:
     return np.asarray(connected_components(links, directed=False)[1])
 
 
+def connected_by(size: int, scopes: Iterable[NDArray[np.integer]]) -> NDArray[np.int32]:
+    """(node,): the connected part that it is in; scopes (row, slot) link the nodes of a row."""
+    ends = [scope[:, [0, slot]] for scope in scopes for slot in range(1, scope.shape[1])]
+    return connected(size, np.concatenate([np.zeros((0, 2), dtype=np.int32), *ends]))
+
+
 def sum_of_blocks(blocks: Iterable[tuple[NDArray[Any], FloatArray]], size: int) -> sp.csr_array:
     """The sum of blocks as a (size, size) matrix: places (block, n), values (block, n, n)."""
     rows, columns, values = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)], [np.zeros(0)]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph
 from hylift.graph.names import Predicates
+from hylift.numerics.segments import inverse
 
 MAX_SQUARES = 80
 """Most squares drawn."""
@@ -98,8 +99,7 @@ def _squares(graph: FactorGraph, shown: NDArray[np.int64]) -> list[Square]:
 
     Many classes of factors over the same circles, which differ in parameters, are one square.
     """
-    circle = np.full(graph.num_variables, -1, dtype=np.int64)
-    circle[shown] = np.arange(len(shown))
+    circle = inverse(shown, graph.num_variables)
     alike: dict[tuple[int, ...], list[float]] = {}
     count: Counter[tuple[int, ...]] = Counter()
     for group in graph.groups:
@@ -164,8 +164,8 @@ def _sample(graph: FactorGraph, predicate: NDArray[np.int32], count: int) -> NDA
     num_slots = np.zeros(graph.num_variables)
     for group in graph.groups:
         num_slots += np.bincount(group.scope.ravel(), minlength=graph.num_variables)
-    rank = np.empty(graph.num_variables, dtype=np.int64)  # 0 is the largest
-    rank[np.lexsort([-num_slots, -graph.variables.multiplicity])] = np.arange(len(rank))
+    largest_first = np.lexsort([-num_slots, -graph.variables.multiplicity])
+    rank = inverse(largest_first, graph.num_variables)
     chosen = np.zeros(graph.num_variables, dtype=bool)
     while (room := count - int(chosen.sum())) > 0:
         is_absent = ~np.isin(predicate, predicate[chosen])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import ArgumentError
 from hylift.graph import Domain, Variables
+from hylift.numerics.segments import offsets
 from hylift.posterior.datasets import extra
 from hylift.words import Doubt, counted, doubt
 
@@ -190,7 +191,7 @@ class Assignment:
         """Columns atom, state (of a discrete variable) and value (of a real)."""
         ids = np.flatnonzero(~self.observed) if ids is None else ids
         labels = pa.array([label for d in self.variables.domains for label in d.states or ()])
-        first = np.cumsum([0, *(d.num_states for d in self.variables.domains)])
+        first = offsets([d.num_states for d in self.variables.domains])
         is_real = self.variables.num_states[ids] == 0
         values = self.values[ids]
         state = first[self.variables.domain_id[ids]] + np.where(is_real, 0, values).astype(np.int64)

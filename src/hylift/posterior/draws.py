@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import ArgumentError, HyliftWarning, UnsupportedError
 from hylift.graph import Variables, boolean, without_repeats
+from hylift.numerics.segments import inverse, slices
 from hylift.posterior import datasets
 from hylift.posterior.datasets import check_size, dataset, extra, inference_data
 from hylift.posterior.distributions.base import normalized, real_array, sample_arguments
@@ -220,8 +221,7 @@ class Draws:
     def _blocks(self) -> Iterator[slice]:
         """Blocks of variables of bounded size."""
         chains, draws, count = self.values.shape
-        width = max(1, BLOCK // max(chains * draws, 1))
-        return (slice(first, first + width) for first in range(0, count, width))
+        return slices(count, BLOCK // max(chains * draws, 1))
 
     def _places(self, atoms: str | Iterable[str] | None) -> NDArray[np.int64]:
         """Positions of the variables with matching names among the hidden ones."""
@@ -233,8 +233,7 @@ class Draws:
 
     def _positions(self, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
         """Positions of variables among the hidden ones."""
-        place = np.full(len(self.variables), -1)
-        place[self.ids] = np.arange(len(self.ids))
+        place = inverse(self.ids, len(self.variables))
         is_missing = place[wanted] < 0
         if is_missing.any():
             name = self.variables.names[int(wanted[np.argmax(is_missing)])]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import ModelError
 from hylift.graph import FactorGraph, Variables, boolean
-from hylift.numerics.segments import number_rows
+from hylift.numerics.segments import number_rows, offsets, slices
 from hylift.posterior.distributions import (
     BatchedDistribution,
     Categorical,
@@ -136,10 +136,8 @@ class Marginals:
     def sample(self, ids: NDArray[Any], size: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """(size, variable): independent draws of each variable by itself, states and reals."""
         draws = np.empty((size, len(ids)))
-        width = max(1, BLOCK // max(size, 1))
         for place, batch, rows in self.by_batch(ids):
-            for first in range(0, len(place), width):
-                some = slice(first, first + width)
+            for some in slices(len(place), BLOCK // max(size, 1)):
                 distribution: Any = batch[rows[some]]
                 draws[:, place[some]] = distribution.sample(size, seed=rng)
         return draws
@@ -154,12 +152,12 @@ class Marginals:
         """Columns atom, mean, std, mode, q05, q50, q95 (reals), states, probs (discrete)."""
         statistics = np.full((len(STATISTICS), len(ids)), np.nan)
         size = variables.num_states[ids].astype(np.int64)
-        offsets = np.concatenate([[0], np.cumsum(size)])
-        probs = np.empty(offsets[-1])
+        first = offsets(size)
+        probs = np.empty(first[-1])
         for place, batch, rows in self.by_batch(ids):
             some, at = _once(batch, rows)
             if isinstance(some, Categorical):
-                probs[offsets[place][:, None] + np.arange(some.num_states)] = some.probs[at]
+                probs[first[place][:, None] + np.arange(some.num_states)] = some.probs[at]
             else:
                 values = [some.mean, some.std, some.mode, *some.quantile(list(QUANTILES.values()))]
                 statistics[:, place] = np.stack(values)[:, at]
@@ -172,7 +170,7 @@ class Marginals:
         )
         columns["states"] = labels.take(pa.array(variables.domain_id[ids]))
         columns["probs"] = pa.ListArray.from_arrays(
-            pa.array(offsets, pa.int32()), pa.array(probs), mask=pa.array(size == 0)
+            pa.array(first, pa.int32()), pa.array(probs), mask=pa.array(size == 0)
         )
         return pa.table(columns)
 

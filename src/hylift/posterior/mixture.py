@@ -16,7 +16,7 @@ from hylift.errors import ImpossibleEvidenceError, ModelError
 from hylift.graph import Variables
 from hylift.graph.variables import freeze
 from hylift.numerics.grouping import first_members, group_pairs
-from hylift.numerics.segments import number_rows, offsets
+from hylift.numerics.segments import number_rows, offsets, slices
 from hylift.posterior.climbing import Climb, shares_of
 from hylift.posterior.distributions import (
     BatchedDistribution,
@@ -162,8 +162,7 @@ class Mixture:
         total, impossible = np.zeros(shape), np.zeros(shape, dtype=bool)
         classes, part = self._classes(ids), self.parts(ids)
         step = max(1, BLOCK // (4 * shape[1] * shape[2]))
-        for first in range(0, len(values), step):
-            some = slice(first, first + step)
+        for some in slices(len(values), step):
             width = max(1, BLOCK // len(values[some]))
             for place, family in self._batches(classes, width=width):
                 logs = family.log_density(values[some, place])

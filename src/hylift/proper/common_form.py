@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
-from hylift.numerics.sparse import SymmetricFactors, sum_of_blocks
+from hylift.numerics.sparse import SymmetricFactors, connected_by, sum_of_blocks
 from hylift.potentials.base import FloatArray
 from hylift.proper.quadratics import IntArray, OpenFactors
 
@@ -133,12 +132,7 @@ class CommonForm:
 
 def components_of(quadratics: Sequence[OpenFactors], num_variables: int) -> IntArray:
     """(variable,): its component; open reals that share a factor are in one."""
-    ends = [some.open[:, [0, slot]] for some in quadratics for slot in range(1, some.num_open)]
-    pairs = np.concatenate([np.zeros((0, 2), dtype=np.int32), *ends])
-    shape = (num_variables, num_variables)
-    links = sp.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=shape)
-    _, label = connected_components(links, directed=False)
-    return np.asarray(label, dtype=np.int64)
+    return connected_by(num_variables, (some.open for some in quadratics)).astype(np.int64)
 
 
 def _shift_that_stays_positive(scaled: sp.csr_matrix) -> float:

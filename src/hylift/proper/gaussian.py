@@ -16,6 +16,7 @@ from hylift.numerics.sparse import (
     INDEFINITE,
     SymmetricFactors,
     by_conjugate_gradients,
+    connected,
     sum_of_blocks,
 )
 from hylift.potentials import ConditionalQuadratic
@@ -142,9 +143,7 @@ class GaussianForm:
         # Each variable stands twice, once for each sign: an edge joins the two pairs that fit it.
         turned = np.where(np.asarray(partial[row, column]).ravel() < 0, size, 0)
         other = np.concatenate([column + turned, column + size - turned])
-        ends = (np.concatenate([row, row + size]), other)
-        links = sp.coo_array((np.ones(len(other)), ends), shape=(2 * size, 2 * size))
-        _, label = csgraph.connected_components(links, directed=False)
+        label = connected(2 * size, np.stack([np.concatenate([row, row + size]), other], axis=1))
         return np.where(label[:size] < label[size:], 1.0, -1.0)
 
 

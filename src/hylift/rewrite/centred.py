@@ -18,7 +18,7 @@ from hylift.graph.evidence import Evidence
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup, merge_groups
 from hylift.numerics.kernels import expansion as kernels
-from hylift.numerics.sparse import SymmetricFactors, connected, sum_of_blocks
+from hylift.numerics.sparse import SymmetricFactors, connected_by, sum_of_blocks
 from hylift.potentials.about import about_points
 from hylift.potentials.base import FloatArray, QuadraticForm
 from hylift.potentials.quadratic import ConditionalQuadratic, as_quadratic
@@ -163,13 +163,13 @@ def fixed_reals(graph: FactorGraph) -> NDArray[np.bool_]:
 def typical_origin(graph: FactorGraph) -> FloatArray:
     """(variable,): the median, over the reals that factors couple, of the means that factors of
     one real have where they are most precise; graph: hidden."""
-    pairs, ids, means = [np.zeros((0, 2), dtype=np.int32)], [], []
+    scopes, ids, means = [], [], []
     for group in graph.groups:
         if not is_quadratic(group):
             continue
         reals, form = group.reals, group.potential.quadratic()
         assert form is not None
-        pairs += [reals[:, [0, slot]] for slot in range(1, reals.shape[1])]
+        scopes.append(reals)
         if reals.shape[1] == 1:
             A = np.where(np.isfinite(form.c), form.A[..., 0, 0], 0.0)
             best = np.argmin(A, axis=1)[:, None]
@@ -180,7 +180,7 @@ def typical_origin(graph: FactorGraph) -> FloatArray:
     origin = np.zeros(graph.num_variables)
     if not ids:
         return origin
-    component = connected(graph.num_variables, np.concatenate(pairs))
+    component = connected_by(graph.num_variables, scopes)
     of, mean = component[np.concatenate(ids)], np.concatenate(means)
     order = np.lexsort((mean, of))
     start = np.flatnonzero(np.append(True, np.diff(of[order]) > 0))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hylift.graph import FactorGroup
 from hylift.graph.factors import by_slots
+from hylift.numerics.segments import inverse
 from hylift.potentials.base import FloatArray, Potential
 from hylift.potentials.quadratic import ConditionalQuadratic, as_quadratic
 from hylift.potentials.table import Table
@@ -28,8 +29,7 @@ class Piece:
         if len(self.rows) == group.potential.num_rows:
             part, row = group, group.row
         else:
-            piece_row = np.full(group.potential.num_rows, -1, dtype=np.int32)
-            piece_row[self.rows] = np.arange(len(self.rows), dtype=np.int32)
+            piece_row = inverse(self.rows, group.potential.num_rows, np.int32)
             part = group.take(np.flatnonzero(piece_row[group.row] >= 0))
             row = piece_row[part.row]
         scope = part.scope[:, list(self.slots)]

@@ -16,7 +16,14 @@ from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup
 from hylift.graph.variables import Variables
 from hylift.numerics.grouping import average_rows, class_sums, first_members, group_rows
-from hylift.numerics.segments import first_of_each, number_lists, number_rows, ranges
+from hylift.numerics.segments import (
+    first_of_each,
+    inverse,
+    number_lists,
+    number_rows,
+    offsets,
+    ranges,
+)
 from hylift.potentials import REAL, Potential
 from hylift.rewrite.kinds import in_standard_form
 
@@ -115,7 +122,7 @@ class _Pool:
 
     @classmethod
     def of(cls, groups: list[FactorGroup]) -> _Pool:
-        return cls(groups, np.cumsum([0, *(len(group) for group in groups)]))
+        return cls(groups, offsets([len(group) for group in groups]))
 
     def merged(self, ties: Ties) -> list[FactorGroup | None]:
         """Each group with what was multiplied into it; None where nothing remains."""
@@ -254,8 +261,7 @@ class _SetTable:
     def find(self, sets: Ints) -> Ints:
         """(query,): the position of each set (query, member) in the table, or -1."""
         number, _ = number_rows(*np.concatenate([self.members, sets]).T)
-        position = np.full(int(number.max()) + 1, -1)
-        position[number[: len(self.members)]] = np.arange(len(self.members))
+        position = inverse(number[: len(self.members)], int(number.max()) + 1)
         return position[number[len(self.members) :]]
 
 
@@ -371,7 +377,7 @@ def _entries(slot_states: Sequence[int]) -> tuple[Ints, Ints, Ints]:
     states = tuple(size for size in slot_states if size != REAL)
     num_reals = len(slot_states) - len(states)
     shapes = [(*states, num_reals, num_reals), (*states, num_reals), states]
-    ends = np.cumsum([0, *(math.prod(shape) for shape in shapes)])
+    ends = offsets([math.prod(shape) for shape in shapes])
     A, b, c = (
         np.arange(start, end).reshape(shape)
         for start, end, shape in zip(ends[:-1], ends[1:], shapes, strict=True)

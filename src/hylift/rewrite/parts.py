@@ -19,7 +19,7 @@ from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup
 from hylift.numerics.grouping import group_pairs
 from hylift.numerics.segments import counts_up, number_lists, number_rows, offsets
-from hylift.numerics.sparse import connected
+from hylift.numerics.sparse import connected_by
 from hylift.rewrite.rewritten import Rewritten
 from hylift.rewrite.state_map import SAME, Entries, WayBack
 from hylift.words import counted, option, worded
@@ -32,9 +32,7 @@ WORTHWHILE = 0.8
 
 def parts_of(graph: FactorGraph) -> tuple[NDArray[np.int32], int]:
     """(variable,): the connected part of the graph that it is in; and how many there are."""
-    ends = [group.scope[:, [0, slot]] for group in graph.groups for slot in range(1, group.arity)]
-    pairs = np.concatenate([np.zeros((0, 2), dtype=np.int32), *ends])
-    part = connected(graph.num_variables, pairs)
+    part = connected_by(graph.num_variables, (group.scope for group in graph.groups))
     return part, int(part.max(initial=-1)) + 1
 
 

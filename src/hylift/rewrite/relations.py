@@ -14,8 +14,8 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph.factor_graph import FactorGraph
 from hylift.numerics.grouping import by_number, first_members, group_rows
-from hylift.numerics.segments import counts_up, offsets, ranges
-from hylift.numerics.sparse import connected
+from hylift.numerics.segments import counts_up, inverse, offsets, ranges
+from hylift.numerics.sparse import connected_by
 from hylift.words import counted, listed
 
 Ids = NDArray[np.int64]
@@ -111,7 +111,7 @@ class Possible:
     @property
     def count(self) -> Ids:
         """(variable,): its possible states; 0 for a real."""
-        total = np.concatenate([[0], np.cumsum(self.state)])
+        total = offsets(self.state)
         return np.diff(total[self.first])
 
     def _exclude(self, relation: Relation) -> Ids:
@@ -196,13 +196,7 @@ def joint_states(
     many joint states. Raises where a part has none."""
     graph, count = possible.graph, possible.count
     tying = [possible.tying(relation) for relation in relations]
-    part = connected(
-        graph.num_variables,
-        np.concatenate(
-            [np.zeros((0, 2), dtype=np.int32)]
-            + [r.scope[:, [0, slot]] for r in tying for slot in range(1, r.scope.shape[1])]
-        ),
-    )
+    part = connected_by(graph.num_variables, (relation.scope for relation in tying))
     wanted = (count > 0) & (count < np.diff(possible.first))
     for relation in tying:
         wanted[relation.scope] = True
@@ -232,8 +226,7 @@ def joint_states(
 
 def _order(members: Ids, num_variables: int, relations: Sequence[Relation]) -> Ids:
     """Positions of members such that neighbours in relations come soon after each other."""
-    place = np.full(num_variables, -1)
-    place[members] = np.arange(len(members))
+    place = inverse(members, num_variables)
     ends = [
         place[r.scope[:, [one, other]]]
         for r in relations

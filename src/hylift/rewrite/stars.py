@@ -26,7 +26,7 @@ from hylift.graph.factors import FactorGroup
 from hylift.graph.names import Names
 from hylift.graph.variables import Variables
 from hylift.numerics.grouping import first_members, group_rows
-from hylift.numerics.segments import counts_up, first_of_each, offsets
+from hylift.numerics.segments import counts_up, first_of_each, inverse, offsets
 from hylift.potentials import REAL, ConditionalQuadratic, Potential, Table
 from hylift.rewrite.counting.twins import number_kinds
 from hylift.rewrite.rewritten import Rewritten
@@ -157,8 +157,7 @@ class _Cliques:
         clique, times, inside = found
         size = np.bincount(clique[clique >= 0])
         member = np.argsort(clique, kind="stable")[-int(size.sum()) :]
-        place = np.full(len(clique), -1, dtype=np.int32)
-        place[member] = np.arange(len(member), dtype=np.int32)
+        place = inverse(member, len(clique), np.int32)
         if len(inside) < len(low):
             low, high = low[inside], high[inside]
         of_group = inside if fits is Ellipsis else fits[inside]

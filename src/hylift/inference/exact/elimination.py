@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from hylift.errors import IntractableError
 from hylift.inference.exact.kernels import elimination as kernels
 from hylift.inference.exact.meter import SECONDS_PER_ENTRY, SECONDS_PER_TRY
-from hylift.numerics.segments import offsets
+from hylift.numerics.segments import inverse, offsets
 from hylift.numerics.sparse import SymmetricFactors, connected
 from hylift.words import Wording
 
@@ -184,7 +184,8 @@ def _greedy(
     state.ptr[step:] = state.ptr[step]
     later = state.later[: state.ptr[step]]
     given_up = state.component["share"] > 1 + kernels.ROUNDING
-    return _sorted(state.order, state.ptr, _inverse(state.order)[later]), given_up, work
+    place = inverse(state.order, len(state.order), np.int32)
+    return _sorted(state.order, state.ptr, place[later]), given_up, work
 
 
 def _start(
@@ -243,7 +244,7 @@ def _resized(array: NDArray[Any], room: int) -> NDArray[Any]:
 
 def _bandwidth(order: Ids32, edges: Ids32) -> int:
     """The largest distance of two neighbours in an order."""
-    step = _inverse(order)
+    step = inverse(order, len(order), np.int32)
     return int(np.abs(step[edges[:, 0]] - step[edges[:, 1]]).max(initial=0))
 
 
@@ -270,7 +271,7 @@ def eliminate_reals(num_variables: int, edges: Ids32, num_last: int = 0) -> Elim
 
 def _eliminate_by(order: Ids32, edges: Ids32) -> Elimination:
     """The elimination in a given order."""
-    step = _inverse(order)
+    step = inverse(order, len(order), np.int32)
     low, high = np.sort(step[edges], axis=1).T
     start = np.searchsorted(np.sort(low), np.arange(len(order) + 1))
     ptr, later = kernels.symbolic(start, high[np.argsort(low, kind="stable")])
@@ -390,11 +391,5 @@ def _distinct(codes: Ids) -> Ids:
 def _sorted(order: Ids32, ptr: Ids, later: Ids32) -> Elimination:
     """The elimination, with the steps of the later neighbours sorted."""
     owner = np.repeat(np.arange(len(order)), np.diff(ptr))
-    return Elimination(order, _inverse(order), ptr, later[np.lexsort((later, owner))])
-
-
-def _inverse(order: Ids32) -> Ids32:
-    """(variable,): its place in an order."""
-    step = np.empty_like(order)
-    step[order] = np.arange(len(order), dtype=np.int32)
-    return step
+    step = inverse(order, len(order), np.int32)
+    return Elimination(order, step, ptr, later[np.lexsort((later, owner))])

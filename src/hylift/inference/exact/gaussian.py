@@ -23,7 +23,7 @@ from hylift.inference.exact.elimination import (
 from hylift.inference.exact.kernels import gaussian as kernels
 from hylift.inference.exact.local import MOST_AXES, LocalStates, solve_local
 from hylift.inference.terms import Terms
-from hylift.numerics.segments import counts_up, offsets, ranges, strides
+from hylift.numerics.segments import counts_up, inverse, offsets, ranges, strides
 
 NONE = np.zeros(0, dtype=np.int64)
 
@@ -142,8 +142,7 @@ def find_components(terms: Terms, free: Ids, promoted: Ids = NONE) -> Components
     promoted: reals that are eliminated later, and only coupled to the components.
     """
     num_free = len(free)
-    number = np.full(len(terms.num_states), -1, dtype=np.int32)
-    number[free] = np.arange(num_free, dtype=np.int32)
+    number = inverse(free, len(terms.num_states), np.int32)
     number[promoted] = num_free + np.arange(len(promoted), dtype=np.int32)
     middle = terms.slot_ptr[:-1] + terms.num_discrete
     scopes = scopes_by_arity(middle, terms.num_reals, terms.slots)
@@ -297,9 +296,8 @@ def _assembled(
 def _layout(components: Components, terms: Terms) -> tuple[np.ndarray, ...]:
     """The terms as kernels take them; last, the stride of each slot in the joint states of its
     component, the step of each real slot, and the component of each term."""
-    step = np.full(len(terms.num_states), -1, dtype=np.int32)
     reals = np.concatenate([components.real, components.promoted_real])
-    step[reals] = np.arange(len(reals), dtype=np.int32)
+    step = inverse(reals, len(terms.num_states), np.int32)
     of_slot = step[terms.slots]
     of_term = components.of_step[_first_step(terms, of_slot)]
     state_stride = np.zeros(len(of_slot), dtype=np.int64)

@@ -14,7 +14,7 @@ import numpy as np
 from hylift.inference.exact.elimination import Elimination, FloatArray, Ids, Ids32
 from hylift.inference.exact.kernels import local as kernels
 from hylift.inference.terms import Terms
-from hylift.numerics.segments import number_rows, offsets
+from hylift.numerics.segments import inverse, number_rows, offsets
 
 MOST_AXES = 60
 """Axes of one component that are kept as bits of one number."""
@@ -103,10 +103,8 @@ def solve_local(
     owner = np.concatenate([local.term_step[of_term], parent[rises].astype(np.int64)])
     axes = np.concatenate([local.term_mask[of_term], local.mask[rises]])
     number, example = number_rows(owner, np.unique(axes, return_inverse=True)[1])
-    rank = np.empty(len(example), dtype=np.int64)
     by_owner = np.lexsort((axes[example], owner[example]))
-    rank[by_owner] = np.arange(len(example))
-    number, example = rank[number], example[by_owner]
+    number, example = inverse(by_owner, len(example))[number], example[by_owner]
     width = (np.diff(ptr) + 1)[owner[example]]
     front_states = local.num_states(local.of_step[owner[example]], axes[example])
     front_at = offsets(front_states.astype(np.int64) * kernels.front_size(width))

@@ -18,7 +18,7 @@ from hylift.inference.expectation.numeric import BLOCK, FunctionSites
 from hylift.inference.expectation.rules import product_grid
 from hylift.inference.expectation.state import Propagation
 from hylift.numerics.quadrature import hermite_rule
-from hylift.numerics.segments import number_lists
+from hylift.numerics.segments import number_lists, slices
 
 GRID = np.linspace(-5.0, 5.0, 21)
 """Places at which densities are taken, in standard deviations."""
@@ -103,9 +103,8 @@ def _correct(
             ]
             is_some &= (np.diff(steps, axis=1) > 0).all(axis=1)
             chosen = np.flatnonzero(is_some)
-            block = max(1, BLOCK // (NUM_NODES**piece.dim * len(grid)))
-            for begin in range(0, len(chosen), block):
-                some = chosen[begin : begin + block]
+            block = BLOCK // (NUM_NODES**piece.dim * len(grid))
+            for some in (chosen[part] for part in slices(len(chosen), block)):
                 ratios, roots = _log_ratios(state, number, some, list(slots), grid)
                 np.add.at(total, at[some], ratios)
                 root[at[some]], reals[at[some]] = roots, steps[some]

@@ -14,7 +14,7 @@ from hylift.errors import IntractableError
 from hylift.graph import FactorGraph, FactorGroup, Variables
 from hylift.inference.exact.elimination import Elimination, eliminate_reals, scope_edges
 from hylift.inference.expectation.kernels import joint as kernels
-from hylift.numerics.segments import offsets
+from hylift.numerics.segments import inverse, offsets
 from hylift.numerics.sparse import connected
 
 FloatArray = NDArray[np.float64]
@@ -47,8 +47,7 @@ class Joint:
     ) -> Joint:
         """base: groups of quadratics of reals alone; scopes: (factor, real slot) of all factors."""
         real = np.flatnonzero(graph.variables.num_states == 0)
-        number = np.full(graph.num_variables, -1, dtype=np.int32)
-        number[real] = np.arange(len(real), dtype=np.int32)
+        number = inverse(real, graph.num_variables, np.int32)
         edges = scope_edges([number[scope] for scope in scopes], len(real))
         elimination = eliminate_reals(len(real), edges)
         if len(elimination.later) > MOST_ENTRIES:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.inference.prepared import Prepared
-from hylift.numerics.segments import number_lists, number_rows, offsets
+from hylift.numerics.segments import inverse, number_lists, number_rows, offsets
 from hylift.potentials import REAL, ConditionalQuadratic
 from hylift.potentials.product import Product
 from hylift.rewrite.kinds import in_standard_form
@@ -76,8 +76,7 @@ class _Pool:
     def products(self, sets: Ids, scope: NDArray[np.int32], sizes: list[int]) -> list[FactorGroup]:
         """One factor for each of some sets, with scopes (set, slot) of discrete slots of these
         sizes and reals."""
-        number = np.full(int(self.owner.max()) + 1, -1)
-        number[sets] = np.arange(len(sets))
+        number = inverse(sets, int(self.owner.max()) + 1)
         some = np.flatnonzero(number[self.owner] >= 0)
         place = np.full((len(some), scope.shape[1]), -1)
         for at in np.unique(self.group[some]).tolist():

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse import csgraph
 
 from hylift.errors import DivergentModelError
 from hylift.graph import Variables
 from hylift.inference.filtering.forms import ROUNDING, FilterFactors, FloatArray, IntArray
 from hylift.inference.filtering.kernels import plan_births
-from hylift.numerics.segments import offsets
+from hylift.numerics.segments import inverse, offsets
+from hylift.numerics.sparse import connected_by
 from hylift.proper.improper import ImproperDirection
 from hylift.words import listed
 
@@ -48,8 +47,7 @@ class Births:
             if looser is None:
                 raise _improper(forms, step, birth, variables, times)
             forms = looser
-        rank = np.empty(len(step), dtype=np.int64)
-        rank[order] = np.arange(len(order))
+        rank = inverse(order, len(step))
         slots, giving, begin = [], [merged], 0
         birth = np.append(birth, -1)  # That of slots which are known.
         for form in forms:
@@ -200,13 +198,12 @@ def _components(
 ) -> list[IntArray]:
     """Per form (factor,): its component of unborn reals; scopes, and which slots are unborn."""
     first = [scope[np.arange(len(scope)), np.argmax(unborn, axis=1)] for scope, unborn in scopes]
-    begin, end = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
-    for (scope, unborn), own in zip(scopes, first, strict=True):
-        begin.append(np.repeat(own, unborn.sum(axis=1)))
-        end.append(scope[unborn])
-    ends = np.concatenate(begin), np.concatenate(end)
-    links = sp.coo_array((np.ones(len(ends[0])), ends), shape=(num_variables, num_variables))
-    component = csgraph.connected_components(links, directed=False)[1]
+    # In place of slots that are not unborn the first one that is, which links nothing.
+    tied = (
+        np.where(unborn, scope, own[:, None])
+        for (scope, unborn), own in zip(scopes, first, strict=True)
+    )
+    component = connected_by(num_variables, tied)
     return [component[own].astype(np.int64) for own in first]
 
 
@@ -223,8 +220,7 @@ def _sums(forms: list[FilterFactors], component: list[IntArray]) -> list[FilterF
     found = []
     for arity in np.unique(size):
         some = np.flatnonzero(size == arity)
-        place = np.full(len(label), -1)
-        place[some] = np.arange(len(some))
+        place = inverse(some, len(label))
         scope = (pairs[begin[some][:, None] + np.arange(arity)] % bound).astype(np.int32)
         count, none = len(scope), np.zeros(scope.shape)
         empty = np.zeros((count, arity, arity)), none, np.zeros(count), np.zeros(count, np.int64)

@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse import csgraph
 
 from hylift.inference.filtering.births import Births
 from hylift.inference.filtering.forms import (
@@ -22,6 +20,8 @@ from hylift.inference.filtering.forms import (
     Split,
 )
 from hylift.inference.filtering.kernels import BIRTH, READ, TILT
+from hylift.numerics.segments import offsets, ranges
+from hylift.numerics.sparse import connected
 
 # The phases of a step, in order. Tilts that reduce precision come after those that add it, so that
 # no intermediate density is improper if the final one is proper.
@@ -101,13 +101,11 @@ class Operations:
     @property
     def ptr(self) -> IntArray:
         """(operation + 1,): where the operands of each begin."""
-        return np.concatenate([[0], np.cumsum(self.width, dtype=np.int64)])
+        return offsets(self.width)
 
     def take(self, order: IntArray) -> Operations:
         """The operations in another order."""
-        width = self.width[order]
-        begin = np.cumsum(width, dtype=np.int64) - width
-        at = np.repeat(self.ptr[order] - begin, width) + np.arange(int(width.sum()))
+        at = ranges(self.ptr[order], self.width[order])
         each = {name: getattr(self, name)[order] for name in (*DTYPES, "width")}
         return Operations(**each, variable=self.variable[at], coefficient=self.coefficient[at])
 
@@ -317,9 +315,7 @@ def _components(operations: Operations, num_variables: int) -> IntArray:
     born = np.flatnonzero((operations.kind == BIRTH) & (operations.width > 0))
     begin = np.concatenate([operations.variable[beside], leading[born]])
     end = np.concatenate([operations.variable[beside + 1], operations.target[born]])
-    links = sp.coo_array((np.ones(len(begin), dtype=np.int8), (begin, end)),
-                         shape=(num_variables, num_variables))  # fmt: skip
-    _, component = csgraph.connected_components(links, directed=False)
+    component = connected(num_variables, np.stack([begin, end], axis=1))
     own = np.where(operations.kind == BIRTH, operations.target, leading)
     found = np.zeros(len(own), dtype=np.int64)
     found[own >= 0] = component[own[own >= 0]]

@@ -38,6 +38,7 @@ from hylift.inference.sampling.lines import (
 )
 from hylift.inference.sampling.state import STALE, Chain, RealBlocks
 from hylift.inference.search.functions import colors
+from hylift.numerics.segments import inverse
 from hylift.rewrite.kinds import Kinds
 
 Discrete = tuple[Ids, list[Part]]
@@ -136,19 +137,13 @@ class FunctionDraws:
         is_real, discrete, lines = self.given[variables], None, None
         states, reals = variables[~is_real], variables[is_real]
         if len(states):
-            discrete = states, Part.each(self.functions, self._numbered(states))
+            discrete = states, Part.each(self.functions, inverse(states, len(self.given)))
         if len(reals):
             block = np.arange(len(reals))
-            lines = self._lines(reals, np.ones(len(reals)), block, self._numbered(reals))
+            lines = self._lines(reals, np.ones(len(reals)), block, inverse(reals, len(self.given)))
             closed = np.isfinite(lines.bounds).all(axis=0)
             lines.width[closed] = (lines.bounds[1] - lines.bounds[0])[closed]
         return discrete, lines
-
-    def _numbered(self, variables: Ids) -> Ids:
-        """(variable,): the place of some, or -1."""
-        number = np.full(len(self.given), -1)
-        number[variables] = np.arange(len(variables))
-        return number
 
     def sweep(self, chains: list[Chain], probs: list[FloatArray], *, is_warm: bool) -> int:
         """Draw all variables of functions once; returns one that nothing holds, or -1.

@@ -13,7 +13,7 @@ from hylift.inference.local.terms import LocalTerms
 from hylift.inference.sampling.kernels.sweep import tie
 from hylift.inference.sampling.state import MOST_JOINT, MOST_NEAR, RealBlocks, StateGroups
 from hylift.inference.sampling.structure import pointers
-from hylift.numerics.segments import counts_up, offsets, ranges
+from hylift.numerics.segments import counts_up, inverse, offsets, ranges, slices
 
 IntArray = NDArray[np.int64]
 Members = tuple[IntArray, IntArray]
@@ -69,8 +69,7 @@ def state_groups(
     table_owner, table = _distinct_terms(terms, owner, record["first"], record["split"])
     quadratic_owner, quadratic = _distinct_terms(terms, owner, record["split"], record["last"])
     ptr, near_ptr = pointers(owner, count), pointers(number[of_group], count)
-    step = np.full(len(terms.variable), -1, dtype=np.int64)
-    step[blocks.variable] = np.arange(len(blocks.variable))
+    step = inverse(blocks.variable, len(terms.variable))
     collapsed, edge = _collapsed(terms, blocks, np.diff(ptr) == 1, near_ptr, step[near])
     is_collapsed = np.zeros(len(terms.variable), dtype=np.uint8)
     is_collapsed[variable[ptr[collapsed]]] = 1
@@ -104,10 +103,7 @@ def _collapsed(
     step: (near real,). Reals are left out whose precision would lose its digits were the largest
     part of it subtracted.
     """
-    component = np.empty(len(blocks.variable), dtype=np.int64)
-    component[blocks.steps] = np.repeat(
-        np.arange(blocks.num_components), np.diff(blocks.component_ptr)
-    )
+    component = blocks.component
     curve = np.zeros((2, len(terms.variable)))
     for rows in terms.rows():
         bends = np.abs(np.diagonal(rows.A, axis1=2, axis2=3))[rows.row]
@@ -180,8 +176,7 @@ def correlated(terms: LocalTerms, blocks: RealBlocks, values: NDArray[np.float64
     score = is_last - is_last.mean(axis=0)
     size = np.sqrt((score**2).sum(axis=0))
     found = np.zeros(len(one))
-    for first in range(0, len(one), BLOCK):
-        some = slice(first, first + BLOCK)
+    for some in slices(len(one), BLOCK):
         found[some] = np.abs((score[:, one[some]] * score[:, other[some]]).sum(axis=0))
     with np.errstate(invalid="ignore", divide="ignore"):
         found = np.nan_to_num(found / (size[one] * size[other]))

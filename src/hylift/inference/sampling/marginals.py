@@ -17,6 +17,7 @@ from hylift.inference.local.terms import LocalTerms
 from hylift.inference.sampling.kernels.records import gather, lay_panels, spread_on_grids
 from hylift.inference.sampling.state import GaussianSums, RealBlocks, Record
 from hylift.numerics.quadrature import gauss_legendre_nodes
+from hylift.numerics.segments import inverse
 from hylift.posterior import Categorical, GaussianMixture, PiecewiseDensity
 from hylift.posterior.distributions import BatchedDistribution
 from hylift.posterior.mixing import batch_error
@@ -120,8 +121,7 @@ class Recorded:
         least = 2 * 3 * (num_chains + 1) * max(size, 1)
         num_components = int(np.clip(ROOM // least, 1, MOST_COMPONENTS))
         nodes, node_weight = gauss_legendre_nodes(edges, DEGREE)
-        grid = np.full(size, -1, dtype=np.int64)
-        grid[grid_step] = np.arange(len(grid_step))
+        grid = inverse(grid_step, size)
         origin = values[0, 0, blocks.variable]
         width = terms.num_scores + 2 * size
         num_marks = min(num_marks, ROOM // max(num_chains * width, 1))
@@ -201,10 +201,7 @@ class Recorded:
         mean = first.mean(axis=(0, 1))
         squares = second - 2.0 * mean * first + mean**2
         var = squares.mean(axis=(0, 1))
-        component = np.repeat(self.blocks.has_bounds == 0, np.diff(self.blocks.component_ptr))
-        free = np.empty(len(steps), dtype=bool)
-        free[self.blocks.steps] = component
-        free &= var > 0.0
+        free = (self.blocks.has_bounds == 0)[self.blocks.component] & (var > 0.0)
         error[steps[free]] = batch_error(first[..., free])
         std_error[steps[free]] = 0.5 * batch_error(squares[..., free]) / var[free]
         return error, std_error
@@ -264,12 +261,9 @@ def _cut_steps(
 ) -> NDArray[np.int64]:
     """Reals with a bound, but for those in components to which bounds do not matter, and will not
     because there are no states to change that."""
-    component = np.empty(len(blocks.variable), dtype=np.int64)
-    sizes = np.diff(blocks.component_ptr)
-    component[blocks.steps] = np.repeat(np.arange(blocks.num_components), sizes)
     record = terms.variable[blocks.variable]
     has_bound = np.isfinite(record["lower"]) | np.isfinite(record["upper"])
-    return np.flatnonzero(has_bound & ((is_cut | blocks.has_states)[component] > 0))
+    return np.flatnonzero(has_bound & ((is_cut | blocks.has_states)[blocks.component] > 0))
 
 
 DEGREE = 4

@@ -17,6 +17,7 @@ from hylift.inference.sampling.marginals import (
 )
 from hylift.inference.sampling.state import GaussianSums
 from hylift.numerics.quadrature import gauss_legendre_nodes
+from hylift.numerics.segments import slices
 from hylift.posterior import GaussianMixture
 from hylift.posterior.distributions import BatchedDistribution
 
@@ -39,9 +40,8 @@ def smoothed(
     if len(free):
         weight, mean, var = _binned(values[:, free])
         found.append((ids[free], GaussianMixture(weight, mean, var)))
-    step = max(1, BLOCK // (MOST_PANELS * DEGREE * MOST_COMPONENTS))
-    for first in range(0, len(bounded), step):
-        some = bounded[first : first + step]
+    step = BLOCK // (MOST_PANELS * DEGREE * MOST_COMPONENTS)
+    for some in (bounded[part] for part in slices(len(bounded), step)):
         parts = _binned(values[:, some], NARROWED)
         found.append((ids[some], _within(parts, lower[some], upper[some])))
     return found

@@ -45,6 +45,13 @@ class RealBlocks(NamedTuple):
     def num_components(self) -> int:
         return len(self.has_bounds)
 
+    @property
+    def component(self) -> Ids:
+        """(step,): its component."""
+        found = np.empty(len(self.variable), dtype=np.int64)
+        found[self.steps] = np.repeat(np.arange(self.num_components), np.diff(self.component_ptr))
+        return found
+
 
 class StateGroups(NamedTuple):
     """Discrete variables that are drawn together, with the few reals next to them.

@@ -12,7 +12,7 @@ from hylift.inference.exact.elimination import eliminate_reals
 from hylift.inference.local.terms import LocalTerms
 from hylift.inference.sampling.kernels.sweep import tie
 from hylift.inference.sampling.state import MOST_JOINT, RealBlocks
-from hylift.numerics.segments import offsets, ranges
+from hylift.numerics.segments import inverse, offsets, ranges
 from hylift.numerics.sparse import connected
 from hylift.words import counted
 
@@ -44,8 +44,7 @@ def real_blocks(terms: LocalTerms, num_chains: int) -> RealBlocks:
     """The components of the reals of no function, with an elimination order for all states."""
     record = terms.variable
     variables = np.flatnonzero((record["num_states"] == 0) & (record["movable"] == 1))
-    number = np.full(len(record), -1, dtype=np.int64)
-    number[variables] = np.arange(len(variables))
+    number = inverse(variables, len(record))
     pairs = number[_pairs(terms)].astype(np.int32)
     elimination = eliminate_reals(len(variables), pairs)
     numbers = PER_EDGE * len(elimination.later) * num_chains
@@ -103,9 +102,7 @@ def _edge_pairs(
     size = len(step)
     low, high = np.sort(step[pairs].astype(np.int64), axis=1).T
     owner = np.repeat(np.arange(size, dtype=np.int64), np.diff(ptr))
-    found = np.full(len(later), -1)
-    found[np.searchsorted(owner * size + later, low * size + high)] = np.arange(len(pairs))
-    return found
+    return inverse(np.searchsorted(owner * size + later, low * size + high), len(later))
 
 
 def pointers(owner: NDArray[np.integer], count: int) -> NDArray[np.int64]:

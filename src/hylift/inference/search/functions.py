@@ -12,6 +12,7 @@ from hylift.inference.local.kernels import worth_of_each
 from hylift.inference.local.terms import LocalTerms
 from hylift.inference.search.kernels.moves import UNBROKEN
 from hylift.inference.search.landmarks import Landmarks
+from hylift.numerics.segments import inverse
 from hylift.rewrite.kinds import Kinds
 
 NUM_POINTS = 17
@@ -134,8 +135,7 @@ def function_sets(kinds: Kinds, terms: LocalTerms) -> list[FunctionSet]:
     color = colors(groups, terms)
     for number in range(int(color.max()) + 1):
         variables = np.flatnonzero(color == number)
-        place = np.full(len(color), -1)
-        place[variables] = np.arange(len(variables))
+        place = inverse(variables, len(color))
         touched = []
         for group in groups:
             owner = place[group.scope].max(axis=1)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hylift.inference.held import MOST_STEPS, Held, State, arrays_in, held, prefixed
 from hylift.inference.local.terms import LocalTerms
-from hylift.numerics.segments import offsets
+from hylift.numerics.segments import inverse, offsets
 
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -123,8 +123,7 @@ class JointSolve(NamedTuple):
     def of(cls, terms: LocalTerms) -> JointSolve:
         record = terms.variable
         reals = np.flatnonzero((record["num_states"] == 0) & (record["movable"] > 0))
-        number = np.full(len(record), -1)
-        number[reals] = np.arange(len(reals))
+        number = inverse(reals, len(record))
         row, column = number[terms.link_source()], number[terms.link["other"]]
         kept = (row >= 0) & (column >= 0)
         row = np.append(number[reals], row[kept])

@@ -16,7 +16,7 @@ from hylift.inference.sampling.chains import Chains
 from hylift.inference.sampling.layout import Layout
 from hylift.inference.sampling.starts import random_starts
 from hylift.inference.sampling.state import Chain
-from hylift.numerics.segments import offsets
+from hylift.numerics.segments import inverse, offsets
 from hylift.posterior import Categorical, Mixture, Posterior
 from hylift.potentials import ConditionalQuadratic, Table
 from hylift.rewrite.kinds import Kinds
@@ -177,8 +177,7 @@ def _prior(terms: LocalTerms, scouted: FloatArray) -> tuple[FloatArray, FloatArr
     mean, std = np.zeros(len(scouted)), np.full(len(scouted), np.inf)
     if len(reals) > MOST_DENSE:
         return mean, std
-    place = np.zeros(len(scouted), dtype=np.int64)
-    place[reals] = np.arange(len(reals))
+    place = inverse(reals, len(scouted))
     # Where nothing holds a real, this does, loosely.
     precision, linear = np.diag((0.1 / (FARTHEST * scouted[reals])) ** 2), np.zeros(len(reals))
     for rows in terms.rows():
@@ -206,8 +205,7 @@ def started_base(variables: Variables, start: Posterior) -> Base:
     marginals, at = start.all_marginals, variables.places_in(start.variables)
     if marginals is None and isinstance(start.mixture, Mixture):  # of a rewritten graph
         marginals = start.mixture.marginals(start.variables)
-        place = np.full(len(start.variables) + 1, -1)
-        place[start.mixture.hidden] = np.arange(len(start.mixture.hidden))
+        place = inverse(start.mixture.hidden, len(start.variables) + 1)
         at = place[at]
     marginals = marginals or start.known_marginals()
     for number, batch in enumerate(marginals.batches):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hylift.inference.exact.elimination import Elimination, eliminate_reals
 from hylift.inference.local.terms import LocalTerms
 from hylift.inference.smc.kernels.cliques import mark_busy
-from hylift.numerics.segments import counts_up, number_lists, offsets, ranges
+from hylift.numerics.segments import counts_up, inverse, number_lists, offsets, ranges
 
 Ids = NDArray[np.int64]
 
@@ -104,8 +104,7 @@ def cliques_of(terms: LocalTerms, part: NDArray[np.int32], num_parts: int, most:
     record = terms.variable
     is_real = record["num_states"] == 0
     reals = np.flatnonzero(is_real)
-    number = np.full(len(record), -1, dtype=np.int64)
-    number[reals] = np.arange(len(reals))
+    number = inverse(reals, len(record))
     near = _Near.of(terms, number)
     tree = min(
         (_Tree.of(terms, number, near, limit) for limit in LIMITS), key=lambda one: one.cost(near)
@@ -241,8 +240,7 @@ class _Tree:
         variable = reals[self.elimination.order]
         of_clique = part[variable[self.step[self.ptr[:-1]]]] if num_cliques else part[:0]
         order = np.argsort(of_clique, kind="stable")
-        new = np.empty(num_cliques, dtype=np.int64)
-        new[order] = np.arange(num_cliques)
+        new = inverse(order, num_cliques)
         clique = np.zeros(num_cliques, dtype=CLIQUE)
         size = np.diff(self.ptr)[order]
         ptr = offsets(size)

@@ -41,6 +41,7 @@ from hylift.inference.smc.kernels.particles import (
 )
 from hylift.inference.smc.kernels.temper import FEW, KEPT, MOST_PENALTY, PENALTY
 from hylift.inference.smc.weights import ancestors, next_step
+from hylift.numerics.segments import inverse
 from hylift.numerics.threads import in_order
 from hylift.posterior import Result
 from hylift.posterior.distributions import BatchedDistribution
@@ -317,8 +318,7 @@ class Tempered:
         values = self.values[:, :, : self.made].reshape(groups, -1, count)
         reals = np.flatnonzero(self.graph.variables.num_states == 0)
         mean, var = values[..., reals].mean(axis=1), values[..., reals].var(axis=1)
-        place = np.full(count, -1)
-        place[reals] = np.arange(len(reals))
+        place = inverse(reals, count)
         own = place[self.layout.blocks.variable]
         for group, record in enumerate(self.recorded.records):
             # Where bounds do not matter, distributions given all else are better than draws.

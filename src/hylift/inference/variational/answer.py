@@ -25,7 +25,7 @@ from hylift.inference.variational.trust import (
     log_partition_of,
     note_on_tied_reals,
 )
-from hylift.numerics.segments import number_rows
+from hylift.numerics.segments import number_rows, slices
 from hylift.posterior import (
     Assignment,
     GaussianMixture,
@@ -285,10 +285,8 @@ class _Beliefs:
         parameters = leaves.given_others()
         self.part[leaves.variable] = self._parts_of(leaves)
         num_parts = int(np.prod(parameters[0].shape[1:])) * self.small.num_components
-        width = max(1, BLOCK // (num_parts * leaves.group.arity))
         kept: list[tuple[FloatArray, FloatArray, FloatArray]] = []
-        for begin in range(0, len(leaves.group), width):
-            some = slice(begin, begin + width)
+        for some in slices(len(leaves.group), BLOCK // (num_parts * leaves.group.arity)):
             share, mean, var = self._parts(leaves, parameters, some)
             of = leaves.variable[some]
             self.mean[of] = centre = (share * mean).sum(axis=1)

@@ -182,8 +182,7 @@ def check_held(problem: FitProblem, q: Mixtures) -> None:
 def runaway(problem: FitProblem, variable: int, entries: np.ndarray) -> DivergentModelError:
     """The error for a real that diverges, with the most probable states of its neighbours."""
     terms, layout, variables = problem.terms, problem.layout, problem.graph.variables
-    term_of = np.repeat(np.arange(len(terms.base)), np.diff(terms.slot_ptr))
-    touching = np.isin(term_of, term_of[terms.slots == variable])
+    touching = np.isin(terms.term, terms.term[terms.slots == variable])
     around = np.unique(terms.slots[touching])
     around = around[layout.is_discrete[around]][:4]
     states = {}

@@ -9,6 +9,7 @@ from hylift.components.family import LEAST_WEIGHT
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.problem import FitProblem, Mixtures
 from hylift.inference.variational.products import Ascent
+from hylift.numerics.segments import offsets
 
 DECISIVE = 1e4
 """Multiple of the usual penalty that makes a component satisfy every constraint."""
@@ -78,7 +79,7 @@ def _constrained(problem: FitProblem) -> NDArray[np.bool_]:
     # Parameters of a term end where those of the next row begin.
     rows, row = np.unique(terms.base, return_inverse=True)
     ends = np.append(rows[1:], len(terms.theta))
-    count = np.concatenate([[0], np.cumsum(terms.theta == -np.inf)])
+    count = offsets(terms.theta == -np.inf)
     is_hard = (count[ends] > count[rows])[row]
     found[terms.slots[np.repeat(is_hard, np.diff(terms.slot_ptr))]] = True
     return found

@@ -18,7 +18,7 @@ from hylift.inference.terms import Terms
 from hylift.lifting import Beliefs
 from hylift.numerics.grouping import class_sums, first_members, group_pairs, group_rows
 from hylift.numerics.quadrature import Accuracy, nodes_per_slot
-from hylift.numerics.segments import offsets
+from hylift.numerics.segments import offsets, ranges
 from hylift.posterior.mixture import Mixture
 from hylift.rewrite.kinds import Kinds
 from hylift.rewrite.merge import add_up
@@ -270,15 +270,14 @@ class Scopes:
         slots = np.concatenate([scope.ravel() for scope in scopes])
         is_real = graph.variables.num_states[slots] == 0
         slot_ptr = offsets(arities)
-        reals = np.concatenate([[0], np.cumsum(is_real)])
+        reals = offsets(is_real)
         return cls(slot_ptr, slots, np.diff(reals[slot_ptr]), np.concatenate(coefficients))
 
     def take(self, scopes: NDArray[np.int64]) -> Scopes:
         """Some of the scopes."""
         arity = np.diff(self.slot_ptr)[scopes]
         slot_ptr = offsets(arity)
-        within = np.arange(slot_ptr[-1]) - np.repeat(slot_ptr[:-1], arity)
-        slots = self.slots[np.repeat(self.slot_ptr[scopes], arity) + within]
+        slots = self.slots[ranges(self.slot_ptr[scopes], arity)]
         return Scopes(slot_ptr, slots, self.num_reals[scopes], self.coefficient[scopes])
 
     def points(self, graph: FactorGraph, accuracy: Accuracy) -> FloatArray:

@@ -19,6 +19,7 @@ from hylift.inference.loop import StepInfo, run_steps
 from hylift.inference.variational.kernels import sweep
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.problem import FitProblem, FloatArray, Mixtures
+from hylift.numerics.segments import slices
 from hylift.posterior import Result
 from hylift.proper.gaussian import GaussianForm
 
@@ -62,9 +63,6 @@ class Ascent:
 
     objective: Objective
     """The free energy of single products."""
-    edge_ptr: NDArray[np.int64]  # (variable + 1,): where its slots begin in `edge`
-    edge: NDArray[np.int64]  # (place,): a slot
-    term_of: NDArray[np.int64]  # (slot,)
     is_left: NDArray[np.bool_]  # (variable,): stays where it is, because it is in functions only
     may_overshoot: bool
     """True if members of a class are neighbours, and so move at once."""
@@ -77,22 +75,19 @@ class Ascent:
     @classmethod
     def on(cls, objective: Objective) -> Ascent:
         terms, num_variables = objective.problem.terms, len(objective.problem.multiplicity)
-        term_of = np.repeat(np.arange(len(terms.base)), np.diff(terms.slot_ptr))
-        edge = np.argsort(terms.slots, kind="stable")
-        count = np.bincount(terms.slots, minlength=num_variables)
-        edge_ptr = np.concatenate([[0], np.cumsum(count)])
-        variable, term = terms.slots[edge], term_of[edge]
+        ptr, slot = terms.incidence
+        variable, term = terms.slots[slot], terms.term[slot]
         twice = (variable[1:] == variable[:-1]) & (term[1:] == term[:-1])
         is_left = np.zeros(num_variables, dtype=bool)
         for group in objective.problem.functions:
             is_left[group.scope] = True
-        is_left &= np.diff(edge_ptr) == 0
-        return cls(objective, edge_ptr, edge, term_of, is_left, bool(twice.any()))
+        is_left &= np.diff(ptr) == 0
+        return cls(objective, is_left, bool(twice.any()))
 
     @property
     def chunk(self) -> int:
         """Products that are followed together, between two looks at the clock."""
-        work = (REAL_SWEEPS + VERTEX_SWEEPS) * (1 + len(self.term_of))
+        work = (REAL_SWEEPS + VERTEX_SWEEPS) * (1 + len(self.objective.problem.terms.slots))
         return max(1, VERTEX_WORK // work)
 
     @property
@@ -112,7 +107,7 @@ class Ascent:
         widest, change = int(layout.size.max(initial=1)), np.empty(len(entries))
         gradient = np.empty((len(entries), widest * self.objective.terms.most, 1))
         sweep(
-            order, self.edge_ptr, self.edge, self.term_of, terms.slot_ptr, terms.slots,
+            order, *terms.incidence, terms.term, terms.slot_ptr, terms.slots,
             terms.num_discrete, terms.base, terms.multiplicity, terms.theta, self.objective.hard,
             layout.family, layout.first, layout.lower, layout.upper, limits.least, limits.most,
             problem.multiplicity, source, damping, *self.objective.terms.scratch(), gradient,
@@ -182,8 +177,7 @@ class Ascent:
         Of those with the same states in a part, only the best counts there; the others come last.
         """
         starts = np.concatenate([product.entries, self.vertices(rng, count, go_on)])
-        for begin in range(0, len(starts), self.chunk):
-            some = slice(begin, begin + self.chunk)
+        for some in slices(len(starts), self.chunk):
             q = self.objective.problem.products(starts[some])
             starts[some] = self.follow(q, most_sweeps=FEW_SWEEPS, go_on=go_on).entries
         problem, q = self.objective.problem, self.objective.problem.products(starts)

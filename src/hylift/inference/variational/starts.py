@@ -13,6 +13,7 @@ from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.prepared import View
 from hylift.inference.variational.problem import FitProblem, FloatArray, Mixtures, as_betas
+from hylift.numerics.segments import inverse
 from hylift.posterior import Posterior
 from hylift.posterior.mixture import Mixture
 from hylift.proper.gaussian import GaussianForm
@@ -130,8 +131,7 @@ class WarmStart:
                 f"not {components}",
                 worded("ask for ", option("components", mixture.num_components)),
             )
-        position = np.full(len(posterior.variables), -1, dtype=np.int64)
-        position[mixture.hidden] = np.arange(len(mixture.hidden))
+        position = inverse(mixture.hidden, len(posterior.variables))
         at = graph.variables.places_in(posterior.variables)
         source = np.append(position, -1)[at]
         if not (source >= 0).any():

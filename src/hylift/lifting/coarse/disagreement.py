@@ -17,6 +17,7 @@ from hylift.lifting.coarse.levels import Choose, Level
 from hylift.lifting.kernels.coarse import add_rows
 from hylift.numerics.grouping import first_members, group_pairs
 from hylift.numerics.quadrature import hermite_rule, nodes_per_slot
+from hylift.numerics.segments import offsets, slices
 from hylift.potentials import REAL, Potential
 from hylift.potentials.base import expectation_given, on_grid
 
@@ -189,12 +190,12 @@ class _Shares:
         member = has[first_members(number)]
         num_states = variables.num_states[variable[member]]
         width = np.where(num_states > 0, num_states, 2)  # mean and variance
-        ends = np.cumsum([0, *(math.prod(shape) for shape in shapes)])
+        ends = offsets([math.prod(shape) for shape in shapes])
         return cls(
             tuple(
                 pair[a:b].reshape(s) for a, b, s in zip(ends[:-1], ends[1:], shapes, strict=True)
             ),
-            np.concatenate([[0], np.cumsum(width)]),
+            offsets(width),
             cluster[member],
             variables.multiplicity[variable[member]],
         )
@@ -242,8 +243,7 @@ def _add_differences(
                 shares.add(total, pairs[place, slot, batch], weight[batch], rows)
     for slot, class_sums in enumerate(sums):
         mean = class_sums / class_weight
-        for begin in range(0, len(weight), MAX_POINTS):
-            batch = slice(begin, begin + MAX_POINTS)
+        for batch in slices(len(weight), MAX_POINTS):
             rows = mean[group.factor_class[batch]]
             for place in range(len(pairs)):
                 shares.add(total, pairs[place, slot, batch], -weight[batch], rows)
@@ -314,9 +314,7 @@ def gradients(
     # Three nodes are exact for quadratics: with the score it is degree 4 that is integrated.
     num_nodes = nodes_per_slot(num_reals) if potential.quadratic() is None else 3
     num_points = np.prod([size or num_nodes for size in sizes])
-    step = max(1, int(MAX_POINTS // num_points))
-    for begin in range(0, len(row), step):
-        batch = slice(begin, begin + step)
+    for batch in slices(len(row), int(MAX_POINTS // num_points)):
         slots = [
             _slot_points(beliefs, component, column, num_states[column], size, num_nodes)
             for column, size in zip(scope[batch].T, sizes, strict=True)

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from hylift.graph import FactorGraph, Part
 from hylift.lifting.coarse.clusters import EvidenceClusters
 from hylift.lifting.structure import LiftingInput, RowClasses, row_classes
 from hylift.numerics.grouping import group_pairs
+from hylift.numerics.segments import inverse
+from hylift.numerics.sparse import connected
 from hylift.potentials import REAL
 
 
@@ -137,9 +137,8 @@ class EvidenceKeys:
         if not len(self.links[0]):
             return FactorKinds(key, count, key, count)
         left, right = (key[factors] for factors in self.links)
-        links = sp.coo_array((np.ones(len(left)), (left, right)), shape=(count, count))
-        num_kinds, kind = connected_components(links, directed=False)
-        return FactorKinds(kind.astype(np.int32)[key], num_kinds, key, count)
+        kind = connected(count, np.stack([left, right], axis=1))
+        return FactorKinds(kind[key], int(kind.max()) + 1, key, count)
 
 
 def _leaders(kind: NDArray[np.int32], num_kinds: int) -> NDArray[np.int64]:
@@ -161,9 +160,7 @@ def _placed_parts(given: LiftingInput) -> Iterator[tuple[int, Part, slice]]:
 
 def _observation_of_variable(graph: FactorGraph) -> NDArray[np.int32]:
     """(variable,): its observation, -1 where there is none."""
-    observed = np.full(graph.num_variables, -1, dtype=np.int32)
-    observed[graph.evidence.variable] = np.arange(len(graph.evidence), dtype=np.int32)
-    return observed
+    return inverse(graph.evidence.variable, graph.num_variables, np.int32)
 
 
 def _observed_slots(graph: FactorGraph, part: Part, *, real: bool) -> list[int]:

@@ -23,7 +23,7 @@ from hylift.graph.factors import FactorGroup
 from hylift.graph.names import Names
 from hylift.graph.variables import Variables
 from hylift.numerics.grouping import first_members, group_rows
-from hylift.numerics.segments import offsets
+from hylift.numerics.segments import inverse, offsets
 from hylift.potentials import Table
 from hylift.potentials.table import ByState
 from hylift.rewrite.counting.leaves import weighted_sum
@@ -128,8 +128,7 @@ class Counted:
 
     def new_id(self) -> tuple[Numbers, Numbers]:
         """Ids in `graph` of variables of the graph before, and of classes."""
-        variable = np.full(len(self.classes.number), -1, dtype=np.int32)
-        variable[self.kept] = np.arange(len(self.kept), dtype=np.int32)
+        variable = inverse(self.kept, len(self.classes.number), np.int32)
         return variable, len(self.kept) + np.arange(len(self.classes), dtype=np.int32)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup
+from hylift.numerics.segments import inverse
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -73,9 +74,7 @@ class Remaining(Generic[L]):
     def new_id(self) -> NDArray[np.int32]:
         """(variable of the graph before,): its id in `graph`, -1 for leaves."""
         size = len(self.kept) + sum(one.variables.size for one in self.eliminated)
-        found = np.full(size, -1, dtype=np.int32)
-        found[self.kept] = np.arange(len(self.kept), dtype=np.int32)
-        return found
+        return inverse(self.kept, size, np.int32)
 
     def restored(self, values: Floats, rng: np.random.Generator | None = None) -> Floats:
         """(…, variable of the graph before): values of `graph`'s, (…, its variable), and of leaves
@@ -90,7 +89,6 @@ class Remaining(Generic[L]):
         """Factors over `graph` with the expected log-values of factors over the graph before."""
         parts, new_id = [group], self.new_id
         for one in self.eliminated:
-            place = np.full(len(new_id), -1, dtype=np.int64)
-            place[one.variables.reshape(-1)] = np.arange(one.variables.size)
+            place = inverse(one.variables.reshape(-1), len(new_id))
             parts = [new for part in parts for new in one.averaged(part, place)]
         return [part.changed(scope=new_id[part.scope]) for part in parts]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hylift.graph.factors import FactorGroup
 from hylift.numerics.grouping import first_members, group_rows
+from hylift.numerics.segments import inverse
 from hylift.potentials import Table
 from hylift.potentials.table import ByState
 from hylift.rewrite.counting.counts import drawn
@@ -71,8 +72,7 @@ def _discrete(steps: Steps, leaves: DiscreteLeaves) -> Iterator[Representatives]
             with np.errstate(divide="ignore"):
                 logs = np.log(values)
             shape = (len(logs), *part.potential.slot_states, logs.shape[-1])
-            place = np.full(len(first), -1)
-            place[which] = np.arange(len(which))
+            place = inverse(which, len(first))
             some = np.flatnonzero(place[number] >= 0)
             leaf = own[first[which]]
             yield Representatives(
@@ -92,8 +92,7 @@ def _reals(steps: Steps, leaves: RealLeaves) -> Representatives:
     by, _ = group_rows(columns.astype(np.int32))
     first = first_members(by)
     leaf, state = leaves.leaf[first].astype(np.int64), leaves.state[first]
-    kept = np.full(len(steps.counts.classes.number), -1, dtype=np.int64)
-    kept[steps.counts.kept] = np.arange(len(steps.counts.kept))
+    kept = inverse(steps.counts.kept, len(steps.counts.classes.number))
     scope = np.column_stack([-1 - state.astype(np.int64), -1 - leaf, kept[hub[first]]])
     return Representatives(
         leaf, leaves.conditional(), leaves.row[first], scope, leaves.leaf.astype(np.int64),

@@ -36,7 +36,7 @@ from hylift.inference.exact.kernels.tables import INFINITE
 from hylift.inference.exact.lattices.lattice import Lattice, LatticeError
 from hylift.inference.exact.meter import SECONDS_PER_MIXED
 from hylift.inference.terms import Terms, joined
-from hylift.numerics.segments import offsets, strides
+from hylift.numerics.segments import inverse, offsets, strides
 from hylift.potentials import ConditionalQuadratic
 from hylift.words import counted
 
@@ -128,9 +128,7 @@ class Collapsed:
     @property
     def row(self) -> Ids:
         """(variable,): its place among the promoted reals, or -1."""
-        row = np.full(len(self.pure.num_states), -1)
-        row[self.real] = np.arange(len(self.real))
-        return row
+        return inverse(self.real, len(self.pure.num_states))
 
     def first_windows(self) -> FloatArray:
         """(promoted, 2): the likely range of each real, from its Gaussians in some joint states."""

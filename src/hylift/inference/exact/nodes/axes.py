@@ -21,7 +21,7 @@ from hylift.inference.exact.elimination import Flags, FloatArray, Ids, Ids32
 from hylift.inference.exact.nodes.conditional import quadratic_given, summed
 from hylift.inference.exact.nodes.placement import Scale
 from hylift.numerics.quadrature import at_distinct_floats, gauss_legendre_nodes, towards_ends
-from hylift.numerics.segments import offsets
+from hylift.numerics.segments import inverse, offsets
 from hylift.potentials import ConditionalQuadratic, Potential, Table
 from hylift.potentials.base import along_axis
 from hylift.rewrite.kinds import Kinds, by_states
@@ -70,8 +70,7 @@ class Axes:
         nothing.
         """
         real = np.flatnonzero(gridded)
-        row = np.full(len(gridded), -1)
-        row[real] = np.arange(len(real))
+        row = inverse(real, len(gridded))
         edges = _increasing(kinds, real, edges)
         u, weights = gauss_legendre_nodes(edges, degree)
         num_states = kinds.graph.variables.num_states.copy()

@@ -15,6 +15,7 @@ from hylift.errors import UnsupportedError
 from hylift.graph import FactorGroup, Variables
 from hylift.inference.exact.elimination import Flags, FloatArray
 from hylift.numerics.grouping import by_number, group_rows
+from hylift.numerics.segments import slices
 from hylift.potentials import ConditionalQuadratic, Potential
 from hylift.potentials.base import IntArray, QuadraticForm
 from hylift.rewrite.kinds import Kinds
@@ -127,9 +128,7 @@ def quadratic_given(
     index = np.indices(sizes).reshape(len(sizes), -1)
     values = np.stack([points[:, at] for points, at in zip(nodes, index, strict=True)], axis=-1)
     parts: list[QuadraticForm] = []
-    width = max(1, ROWS_AT_ONCE // (num_joint * int(np.prod(states))))
-    for begin in range(0, len(group), width):
-        some = slice(begin, begin + width)
+    for some in slices(len(group), ROWS_AT_ONCE // (num_joint * int(np.prod(states)))):
         row = np.repeat(group.row[some], num_joint)
         form = _given(group.potential, row, slots, values[some].reshape(-1, len(slots)))
         if form is None:

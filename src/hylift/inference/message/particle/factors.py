@@ -42,7 +42,7 @@ class HybridTerms:
         plain, other = [*kinds.tables, *kinds.quadratics], kinds.functions
         terms = Terms.of([*plain, *other], graph.variables.num_states)
         num_plain = sum(len(group) for group in plain)
-        begins = num_plain + np.cumsum([0, *(len(group) for group in other)])
+        begins = num_plain + offsets([len(group) for group in other])
         functions = tuple(zip(begins.tolist()[:-1], other, strict=True))
         return cls(graph, terms, num_plain, functions, kinds.log_constant)
 

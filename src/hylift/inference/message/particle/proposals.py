@@ -12,6 +12,7 @@ from scipy import special
 from hylift.errors import ModelError, UnsupportedError, proper_remedy
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Variables
 from hylift.inference.message.layout import FloatArray, Points, own_terms
+from hylift.numerics.segments import inverse
 from hylift.potentials import ConditionalQuadratic
 from hylift.potentials.base import QuadraticForm
 from hylift.proper.gaussian import GaussianForm
@@ -143,8 +144,7 @@ def first_proposals(graph: FactorGraph) -> tuple[FloatArray, FloatArray]:
     reals = np.flatnonzero(variables.num_states == 0)
     if not len(reals):
         return centre, sd
-    own_id = np.full(len(variables), -1, dtype=np.int32)
-    own_id[reals] = np.arange(len(reals))
+    own_id = inverse(reals, len(variables), np.int32)
     groups = [_averaged(group, form, own_id) for group, form in _quadratics(graph.groups)]
     own = variables.take(reals)
     held = _held(own, groups)
