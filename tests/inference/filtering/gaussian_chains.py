@@ -73,8 +73,8 @@ PARAMETERS = """
     x(well, t): real
     o(well, t): real
     a(well): real
-    q(well): real
-    r(well): real
+    q(well): real[0, inf]
+    r(well): real[0, inf]
     gain(t): real
 
     normal(x(w, k) | 0, q(w)/(1 - a(w)^2))  where k = 0

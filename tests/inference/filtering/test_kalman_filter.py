@@ -291,7 +291,8 @@ def test_parameters_that_are_observed_reals_are_filtered_as_constants():
     levels = {0: 1.0, 1: -0.5, 4: 2.0, 7: 0.3}
     as_numbers = observed(CHAIN, o=levels)
     text = CHAIN.replace("0.8 *", "a() *").replace("0.5)", "q())").replace("0.7)", "r())")
-    model = hl.parse(text.replace("o(t): real", "o(t): real\n a: real\n q: real\n r: real"))
+    declared = "o(t): real\n a: real\n q: real[0, inf]\n r: real[0, inf]"
+    model = hl.parse(text.replace("o(t): real", declared))
     seen = {f"o({k})": v for k, v in levels.items()}
     as_reals = hl.ground(model).observe({**seen, "a": 0.8, "q": 0.5, "r": 0.7})
 
