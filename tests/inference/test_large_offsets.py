@@ -8,7 +8,7 @@ import pytest
 import hylift as hl
 from hylift.inference.method import Method
 from hylift.posterior import Categorical
-from hylift.rewrite.centred import Beliefs, lost_digits
+from hylift.rewrite.centred import Beliefs, ByOrigin
 
 METHODS = (
     hl.Exact(), hl.EP(), hl.SMC(), hl.Gibbs(), hl.BVI(3), hl.NPVI(2), hl.MeanField(),
@@ -210,6 +210,6 @@ def test_rounding_counts_for_states_however_they_meet_reals(rule: str) -> None:
     first = np.concatenate([[0], np.cumsum(graph.variables.num_states)[:-1]])
     beliefs = Beliefs(np.full(2, 0.5), first, size)
 
-    lost = lost_digits(graph, np.zeros(2), beliefs, np.zeros(2, dtype=np.int32))
+    lost = ByOrigin.of(graph).lost(np.zeros(2), beliefs, np.zeros(2, dtype=np.int32))
 
     assert lost.marginal > 1e-6

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hylift.graph import FactorGroup
-from hylift.inference.sampling.lines import Part
+from hylift.inference.local.functions import Part
 from hylift.language.lowering.formula import Formula, Slot
 from hylift.language.syntax import Apply, Call, Comparison, Expr, Gaussian, Normal, Number, binary
 from hylift.language.walk import atoms, logical_comparisons, nodes

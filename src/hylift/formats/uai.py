@@ -113,7 +113,7 @@ def write_uai(graph: FactorGraph, path: str | Path) -> None:
         raise UnsupportedError(
             f"a UAI file holds discrete variables only; '{graph.variables.names[real]}' is real"
         )
-    if (graph.variables.multiplicity != 1).any():
+    if not graph.is_ground:
         raise UnsupportedError("a UAI file holds ground graphs only; this one is lifted")
     scopes: list[str] = []
     tables: list[str] = []

@@ -125,6 +125,11 @@ class FactorGraph:
         return len(self.variables)
 
     @property
+    def is_ground(self) -> bool:
+        """True if no variable stands for several."""
+        return bool((self.variables.multiplicity == 1).all())
+
+    @property
     def is_hidden(self) -> NDArray[np.bool_]:
         """(variable,): whether its value is unknown, or known with an error only."""
         hidden = np.ones(self.num_variables, dtype=bool)

@@ -160,6 +160,17 @@ class Variables:
             self.domains, self.domain_id[ids], self.names.take(ids), self.multiplicity[ids]
         )
 
+    def with_more(
+        self, domains: Iterable[Domain], domain_id: NDArray[Any], names: Names
+    ) -> Variables:
+        """These variables, and then others; domain_id: (other variable,), among `domains`."""
+        return Variables(
+            (*self.domains, *domains),
+            np.concatenate([self.domain_id, len(self.domains) + domain_id]).astype(np.int32),
+            Names((*self.names.blocks, *names.blocks)),
+            np.concatenate([self.multiplicity, np.ones(len(domain_id))]),
+        )
+
 
 def without_repeats(ids: NDArray[np.int64]) -> NDArray[np.int64]:
     """Ids in their order, each where it comes first."""

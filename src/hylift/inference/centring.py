@@ -19,7 +19,6 @@ from hylift.rewrite.centred import (
     Lost,
     far_origin,
     fixed_reals,
-    lost_digits,
     lost_in_tables,
     typical_origin,
 )
@@ -45,7 +44,7 @@ def solve_centred(solve: Callable[[Prepared], Posterior], prepared: Prepared) ->
     First from typical means of factors; where that is not enough, from the means that are found.
     """
     nowhere = np.zeros(prepared.source.num_variables)
-    lost = lost_digits(prepared.source, nowhere)
+    lost = prepared.by_origin.lost(nowhere)
     if lost.total <= FEW_DIGITS or fixed_reals(prepared.ground).all():
         return _with_errors(solve(prepared), lost)
     part, best, origin = _parts(prepared), None, nowhere.copy()
@@ -58,9 +57,9 @@ def solve_centred(solve: Callable[[Prepared], Posterior], prepared: Prepared) ->
                 raise
             return best
         if found.all_marginals is None:
-            return _with_errors(found, lost_digits(prepared.source, origin))
+            return _with_errors(found, prepared.by_origin.lost(origin))
         beliefs, mean = _beliefs(found.all_marginals, prepared, origin)
-        lost = lost_digits(prepared.source, origin, beliefs, part)
+        lost = prepared.by_origin.lost(origin, beliefs, part)
         best = _with_errors(found, lost)
         error = best.solution.marginal_error
         if error is None or error <= EXACT:
@@ -76,7 +75,7 @@ def near_origin(prepared: Prepared) -> Prepared:
     lost = prepared.lost
     if lost <= ENOUGH_DIGITS:
         return prepared
-    origin = far_origin(prepared.ground, prepared.hidden, prepared.source)
+    origin = far_origin(prepared.ground, prepared.hidden, prepared.by_origin)
     moved = prepared.centred(origin)
     return moved if 10 * moved.lost < lost else prepared
 
@@ -90,7 +89,7 @@ def with_rounding(posterior: Posterior, prepared: Prepared) -> Posterior:
     known = None if marginals is None else _beliefs(marginals, prepared, origin)[0]
     part = _parts(prepared)
     lost = lost_in_tables(prepared.ground, prepared.hidden, known, part)
-    more = lost_digits(prepared.source, origin, known, part)
+    more = prepared.by_origin.lost(origin, known, part)
     lost = Lost(lost.total + more.total, lost.marginal + more.marginal)
     posterior, log_z = _with_certificate(posterior, lost), posterior.log_partition
     if log_z is not None and not is_exact(log_z.value, lost.total, 0.0):

@@ -116,7 +116,7 @@ def _why_not_exact(graph: FactorGraph, request: Request) -> str | None:
         return "an earlier posterior is given to start from."
     if request.callback is not None:
         return "a callback is given, and exact inference has no steps."
-    if (graph.variables.multiplicity != 1).any():
+    if not graph.is_ground:
         return "the graph is lifted."
     if graph.num_factors > CHEAP_FACTORS:
         return f"the graph has {graph.num_factors:,} factors, more than {CHEAP_FACTORS:,}."

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph import Evidence, FactorGraph, Variables
+from hylift.graph import Evidence, FactorGraph
 from hylift.inference.control import Control
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
 from hylift.posterior import (
     Assignment,
-    Categorical,
     LogPartition,
     Marginals,
     Mixture,
@@ -25,9 +24,9 @@ from hylift.posterior import (
     Target,
 )
 from hylift.posterior.counts import Expect
-from hylift.posterior.distributions import BatchedDistribution
 from hylift.posterior.draws import Draws
 from hylift.posterior.mapped import Joint, MappedMixture
+from hylift.posterior.marginals import Batches
 from hylift.posterior.target import Draw
 
 
@@ -52,7 +51,7 @@ class Answer:
     notes: Sequence[str]
     find: FindAssignment
     log_partition: LogPartition | None = None
-    marginals: Marginals | Sequence[tuple[NDArray[Any], BatchedDistribution]] | None = None
+    marginals: Marginals | Batches | None = None
     """Of the hidden variables: all of them, or positions among them and their distributions."""
     mixture: Mixture | None = None
     draws: Draws | None = None
@@ -110,22 +109,6 @@ def finish(
         GraphTarget(prepared, answer.find, answer.expect, draw),
         answer.draws,
     )
-
-
-def categoricals(
-    variables: Variables, start: NDArray[np.int64], probs: NDArray[np.float64]
-) -> list[tuple[NDArray[Any], BatchedDistribution]]:
-    """Discrete variables by domain, with their distributions.
-
-    start: (variable,), where its states begin in `probs`
-    """
-    found: list[tuple[NDArray[Any], BatchedDistribution]] = []
-    for number, domain in enumerate(variables.domains):
-        ids = np.flatnonzero(variables.domain_id == number)
-        if len(ids) and domain.states is not None:
-            own = probs[start[ids][:, None] + np.arange(domain.num_states)]
-            found.append((ids, Categorical(own / own.sum(axis=1, keepdims=True), domain.states)))
-    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +13,9 @@ from hylift.graph import Conditioned, FactorGraph
 from hylift.lifting import Lifting, lift
 from hylift.posterior import Assignment, Marginals, with_observed
 from hylift.posterior.answers import Kind, is_exact
-from hylift.posterior.distributions import BatchedDistribution
+from hylift.posterior.marginals import Batches
 from hylift.proper.check import check_proper
-from hylift.rewrite.centred import centred, lost_digits
+from hylift.rewrite.centred import ByOrigin
 from hylift.rewrite.kinds import in_standard_form, with_tables
 from hylift.rewrite.merge import merge_factors
 from hylift.rewrite.parts import parts_of
@@ -66,14 +65,19 @@ class Prepared:
 
     def centred(self, origin: NDArray[np.float64]) -> Prepared:
         """The same with hidden reals measured from an origin (variable of `source`,)."""
-        ground = with_tables(centred(self.source, origin))
+        ground = with_tables(self.by_origin.centred(origin))
         return Prepared(self.conditioned, ground, origin=origin)
+
+    @functools.cached_property
+    def by_origin(self) -> ByOrigin:
+        """The source, whose reals may be measured from any origin."""
+        return ByOrigin.of(self.source)
 
     @functools.cached_property
     def lost(self) -> float:
         """Rounding error of log-densities, at most."""
         nowhere = np.zeros(self.source.num_variables)
-        return lost_digits(self.source, nowhere if self.origin is None else self.origin).total
+        return self.by_origin.lost(nowhere if self.origin is None else self.origin).total
 
     @property
     def keeps_maximum(self) -> bool:
@@ -155,9 +159,7 @@ class Prepared:
         origin = np.zeros(1) if self.origin is None else self.origin[self.hidden]
         return -self.ground.log_density(values[self.hidden] - origin)
 
-    def marginals(
-        self, found: Marginals | Sequence[tuple[NDArray[Any], BatchedDistribution]]
-    ) -> Marginals:
+    def marginals(self, found: Marginals | Batches) -> Marginals:
         """Marginals of the variables of `source`, from those of `ground`."""
         whole = with_observed(self.source, self.hidden, found)
         return whole if self.origin is None else whole.shifted(self.origin)
@@ -206,7 +208,7 @@ class View:
 
 def is_forest(graph: FactorGraph) -> bool:
     """True if a graph has no loops, so that message passing is exact in it."""
-    if (graph.variables.multiplicity != 1).any():
+    if not graph.is_ground:
         return False
     if any(g.arity > 1 and (g.multiplicity != 1).any() for g in graph.groups):
         return False

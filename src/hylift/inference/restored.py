@@ -15,9 +15,9 @@ from hylift.numerics.segments import number_rows, offsets, ranges
 from hylift.posterior import Assignment, Categorical, Marginals, Mixture, Posterior, Target
 from hylift.posterior.counts import Expect
 from hylift.posterior.datasets import check_size
-from hylift.posterior.distributions import BatchedDistribution
 from hylift.posterior.draws import Draws
 from hylift.posterior.mapped import Joint, MappedMixture
+from hylift.posterior.marginals import Batches, categoricals
 from hylift.posterior.target import Draw
 from hylift.rewrite.parts import Copies
 from hylift.rewrite.rewritten import Rewritten
@@ -232,7 +232,7 @@ def _sums(
     found: Marginals,
     before: Variables,
     num_states: NDArray[np.int32],
-) -> list[tuple[NDArray[Any], BatchedDistribution]]:
+) -> Batches:
     """Discrete variables by domain, as positions in `ids`, with their distributions."""
     there = back.variable[ids]
     size = num_states[there].astype(np.int64)
@@ -248,11 +248,4 @@ def _sums(
     first = offsets(before.num_states[ids])
     weights = entries.share * probs[start[entries.place] + entries.there]
     total = np.bincount(first[entries.place] + entries.here, weights, first[-1])
-    parts: list[tuple[NDArray[Any], BatchedDistribution]] = []
-    for number in np.unique(before.domain_id[ids]).tolist():
-        some = np.flatnonzero(before.domain_id[ids] == number)
-        states = before.domains[number].states
-        assert states is not None
-        own = total[first[some][:, None] + np.arange(len(states))]
-        parts.append((some, Categorical(own / own.sum(axis=1, keepdims=True), states)))
-    return parts
+    return categoricals(before.take(ids), first, total.astype(np.float64, copy=False))

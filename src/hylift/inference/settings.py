@@ -34,6 +34,16 @@ def check_graph(who: str, graph: Any) -> None:
         )
 
 
+def check_ground(what: str, graph: FactorGraph, remedy: Wording | None = None) -> None:
+    """Raise unless a graph is ground; `what` is such as 'Gibbs needs a ground graph'."""
+    if not graph.is_ground:
+        raise UnsupportedError(
+            f"{what}: this one is lifted, and the joint distribution of the members of a class is "
+            "not in it",
+            remedy,
+        )
+
+
 def check_tasks(tasks: Iterable[str]) -> None:
     """Raise if one of the tasks does not exist."""
     for task in tasks:

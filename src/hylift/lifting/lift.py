@@ -14,7 +14,8 @@ from hylift.errors import ModelError
 from hylift.graph import FactorGraph
 from hylift.lifting.coloring import Partition, stable_coloring
 from hylift.lifting.quotient import factor_classes, quotient
-from hylift.lifting.structure import TOLERANCE, LiftingInput
+from hylift.lifting.structure import LiftingInput
+from hylift.potentials.alike import TOLERANCE
 from hylift.progress import Progress, silent
 from hylift.words import counted, num_classes
 

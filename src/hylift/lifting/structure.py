@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import numbers
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,24 +13,15 @@ from numpy.typing import NDArray
 from hylift.errors import ModelError, UnsupportedError
 from hylift.graph import Conditioned, FactorGraph, FactorGroup
 from hylift.graph.variables import freeze
-from hylift.numerics.grouping import by_number, first_members, group_pairs, snapped
-from hylift.numerics.segments import offsets, slices
-from hylift.potentials import Potential
+from hylift.numerics.grouping import by_number, group_pairs
+from hylift.numerics.segments import offsets
+from hylift.potentials.alike import TOLERANCE, RowClasses
 from hylift.progress import announce_compilation
 
 FloatArray = NDArray[np.float64]
 
-TOLERANCE = 1e-12
-"""Relative difference up to which parameters are equal: a few last bits, lost in arithmetic."""
-
 MAX_WEIGHT = 2.0**62
 """Sums of weights stay below, so that they are exact in int64."""
-
-MAX_COMPARED = 64
-"""Most slots of a factor that are compared with each other for exchangeability."""
-
-BATCH = 10_000_000
-"""Numbers that are compared at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +53,11 @@ class Structure:
         _check_sizes(groups)
         kinds, orbits, num_kinds = [], [], 0
         for group in groups:
-            found = row_classes(group.potential, tolerance)
+            found = RowClasses.of(group.potential, tolerance)
             row_class = found.row_to_class[group.row]
             kinds.append(row_class + np.int32(num_kinds))
-            orbits.append(_spread_orbit(found.orbit, row_class).ravel())
-            num_kinds += found.num_classes
+            orbits.append(_spread_orbit(found.orbits(group.potential), row_class).ravel())
+            num_kinds += len(found.first)
         kind = _joined(kinds, np.int32)
         multiplicity = _joined([group.multiplicity for group in groups], np.float64)
         sizes = np.array([(group.arity, len(group)) for group in groups], dtype=np.int64)
@@ -144,89 +133,6 @@ def check_conditioned(graph: FactorGraph) -> None:
     """Raises if the graph has evidence that is not yet absorbed."""
     if len(graph.evidence):
         raise ModelError("a graph with evidence must be conditioned before it is lifted")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RowClasses:
-    """Rows of a potential in classes of equal ones."""
-
-    row_to_class: NDArray[np.int32]  # (row,)
-    num_classes: int
-    orbit: NDArray[np.int16]  # (class, slot): exchangeable slots share a number
-
-
-def row_classes(potential: Potential, tolerance: float) -> RowClasses:
-    """Classes of rows whose parameters are all equal to the tolerance, up to a constant.
-
-    This is an equivalence: all values that are almost equal are snapped to one, and rows are
-    compared by their snapped parameters. Rows that differ by a constant are alike: the mean of
-    their class has the mean constant, so that log Z does not change.
-    """
-    flat = potential.flat
-    group = np.zeros(len(flat), dtype=np.int32)
-    count = min(len(flat), 1)
-    columns = {
-        entry: snapped(flat[:, entry], tolerance)
-        for entry in np.flatnonzero((flat != flat[:1]).any(axis=0)).tolist()
-    }
-    if potential.constants is not None:
-        columns |= _without_constant(flat, columns, potential.constants, tolerance)
-    for column in columns.values():
-        if count < len(flat):
-            group, count = group_pairs(group, column.view(np.uint64))
-    first = first_members(group)
-    snapped_rows = flat[first]
-    for entry, column in columns.items():
-        snapped_rows[:, entry] = column[first]
-    return RowClasses(group, count, _orbits(potential, snapped_rows, tolerance))
-
-
-def _without_constant(
-    flat: FloatArray, columns: Mapping[int, FloatArray], constants: slice, tolerance: float
-) -> dict[int, FloatArray]:
-    """The columns of constants, snapped, where the largest of each row is 0; none where they are
-    equal in all rows. columns: those that differ, snapped."""
-    entries = range(*constants.indices(flat.shape[1]))
-    if not any(entry in columns for entry in entries):
-        return {}
-    values = flat[:, constants].copy()
-    for place, entry in enumerate(entries):
-        if entry in columns:
-            values[:, place] = columns[entry]
-    top = values.max(axis=1, keepdims=True)
-    values -= np.where(np.isfinite(top), top, 0.0)
-    return {e: snapped(values[:, place], tolerance) for place, e in enumerate(entries)}
-
-
-def _orbits(potential: Potential, rows: FloatArray, tolerance: float) -> NDArray[np.int16]:
-    """(row, slot): the first slot that each can be exchanged with, itself if there is none.
-
-    rows: snapped, and so the same whichever row of a class they are.
-    """
-    arity = len(potential.slot_states)
-    orbit = np.tile(np.arange(arity, dtype=np.int16), (len(rows), 1))
-    for one, other in itertools.combinations(range(arity), 2) if arity <= MAX_COMPARED else ():
-        exchange = potential.exchange(one, other)
-        if exchange is None:
-            continue
-        # Only with slots that stand for themselves, to avoid chains of almost equal ones.
-        same = (orbit[:, one] == one) & (orbit[:, other] == other)
-        elsewhere = np.flatnonzero(exchange != np.arange(len(exchange)))
-        step = BATCH // max(1, len(rows))
-        for part in (elsewhere[some] for some in slices(len(elsewhere), step)):
-            left = np.flatnonzero(same)
-            there = rows[left[:, None], exchange[part]]
-            same[left] = _almost_equal(rows[left[:, None], part], there, tolerance)
-        orbit[same, other] = one
-    return orbit
-
-
-def _almost_equal(rows: FloatArray, others: FloatArray, tolerance: float) -> NDArray[Any]:
-    """(row,): whether all entries are equal to the tolerance; infinite ones equal themselves."""
-    room = tolerance * np.maximum(np.abs(rows), np.abs(others))
-    with np.errstate(invalid="ignore"):
-        near = np.isfinite(room) & (np.abs(rows - others) <= room)
-    return np.asarray(((rows == others) | near).all(axis=1))
 
 
 def _spread_orbit(orbit: NDArray[np.int16], row_class: NDArray[np.int32]) -> NDArray[np.int16]:

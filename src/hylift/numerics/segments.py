@@ -102,10 +102,19 @@ def number_rows(*columns: Ids) -> tuple[Ids, Ids]:
     return number, first_of_each(number)
 
 
-def first_of_each(number: Ids) -> Ids:
+def first_of_each(number: NDArray[np.integer]) -> Ids:
     """(number,): where each number from 0 on stands first."""
-    first = np.empty(int(number.max()) + 1, dtype=np.int64)
+    first = np.empty(int(number.max(initial=-1)) + 1, dtype=np.int64)
     first[number[::-1]] = np.arange(len(number))[::-1]  # the last assignment counts
+    return first
+
+
+def first_equal(values: NDArray[Any]) -> Ids:
+    """(row, column): the first column that has the same value as each."""
+    first = np.tile(np.arange(values.shape[1]), (len(values), 1))
+    for column in range(1, values.shape[1]):
+        same = values[:, :column] == values[:, [column]]
+        first[:, column] = np.where(same.any(axis=1), same.argmax(axis=1), column)
     return first
 
 

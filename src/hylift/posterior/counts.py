@@ -15,7 +15,7 @@ from hylift.errors import IntractableError, UnsupportedError
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Variables
 from hylift.graph.condition import Observed
 from hylift.graph.rules import RuleInfo, Rules
-from hylift.numerics.segments import number_rows
+from hylift.numerics.segments import first_equal, number_rows
 from hylift.posterior.draws import Draws
 from hylift.posterior.mapped import Joint
 from hylift.posterior.mixture import NODES, Mixture
@@ -235,8 +235,7 @@ def _choices(
         yield own, None
         return
     # The number of each slot's part among those of the factor, in the order of slots.
-    same = part[:, :, None] == part[:, None]
-    first = same.argmax(axis=2)
+    first = first_equal(part)
     is_first = first == np.arange(part.shape[1])
     rank = np.take_along_axis(np.cumsum(is_first, axis=1) - 1, first, axis=1)
     for shift in product(range(size), repeat=int(rank.max())):

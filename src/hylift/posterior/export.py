@@ -112,19 +112,19 @@ def write_json(result: dict[str, Any], path: str | Path) -> None:
 
 def json_text(result: dict[str, Any]) -> str:
     """A result of `to_dict` as JSON text, with a final newline."""
-    valid = _without_infinities(result)
+    valid = without_infinities(result)
     text = json.dumps(valid, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def _without_infinities(value: Any) -> Any:
+def without_infinities(value: Any) -> Any:
     """The value with 'inf', '-inf' and 'nan' as strings, since JSON has no such numbers."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(float(value))
     if isinstance(value, Mapping):
-        return {name: _without_infinities(one) for name, one in value.items()}
+        return {name: without_infinities(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_without_infinities(one) for one in value]
+        return [without_infinities(one) for one in value]
     return value
 
 

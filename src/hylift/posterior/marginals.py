@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +26,9 @@ STATISTICS = ("mean", "std", "mode", *QUANTILES)
 """Columns of reals."""
 BLOCK = 1 << 20
 """Numbers that are drawn together."""
+
+Batches = list[tuple[NDArray[Any], BatchedDistribution]]
+"""Ids of variables, or positions among some, with their distributions."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,9 +55,7 @@ class Marginals:
         object.__setattr__(self, "row", self.row.astype(np.int32, copy=False))
 
     @classmethod
-    def assemble(
-        cls, num_variables: int, parts: Sequence[tuple[NDArray[Any], BatchedDistribution]]
-    ) -> Marginals:
+    def assemble(cls, num_variables: int, parts: Batches) -> Marginals:
         """Assemble marginals from batches with the ids of their variables."""
         batch = np.full(num_variables, -1, dtype=np.int32)
         row = np.zeros(num_variables, dtype=np.int32)
@@ -228,7 +228,7 @@ def _once(
 def with_observed(
     graph: FactorGraph,
     hidden: NDArray[np.int64],
-    of_hidden: Marginals | Sequence[tuple[NDArray[Any], BatchedDistribution]],
+    of_hidden: Marginals | Batches,
 ) -> Marginals:
     """Marginals of all variables: these of the hidden ones, certainty for the observed.
 
@@ -239,3 +239,19 @@ def with_observed(
     evidence, hard = graph.evidence, graph.evidence.is_hard
     seen = evidence.variable[hard], evidence.value[hard]
     return of_hidden.beside(graph.variables, hidden, *seen)
+
+
+def categoricals(
+    variables: Variables, start: NDArray[np.int64], probs: NDArray[np.float64]
+) -> Batches:
+    """Discrete variables by domain, with their distributions.
+
+    start: (variable,), where its states begin in `probs`
+    """
+    found: Batches = []
+    for number, domain in enumerate(variables.domains):
+        ids = np.flatnonzero(variables.domain_id == number)
+        if len(ids) and domain.states is not None:
+            own = probs[start[ids][:, None] + np.arange(domain.num_states)]
+            found.append((ids, Categorical(own / own.sum(axis=1, keepdims=True), domain.states)))
+    return found

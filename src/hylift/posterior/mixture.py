@@ -25,7 +25,7 @@ from hylift.posterior.distributions import (
     GaussianMixture,
 )
 from hylift.posterior.distributions.base import log_sum_exp, normalized, real_array
-from hylift.posterior.marginals import Marginals
+from hylift.posterior.marginals import Batches, Marginals
 from hylift.posterior.summing import Expectation, Rule, by_draws, by_grid
 
 BLOCK = 1 << 20
@@ -135,7 +135,7 @@ class Mixture:
         classes, weights = self.variable_to_class[example], self.weights_of()[example]
         domain_id = variables.domain_id[self.hidden[example]]
         is_real = ~self.layout.is_discrete[classes]
-        parts: list[tuple[NDArray[Any], BatchedDistribution]] = []
+        parts: Batches = []
         for domain_number, domain in [(-1, None), *enumerate(variables.domains)]:
             chosen = is_real if domain is None else ~is_real & (domain_id == domain_number)
             at = np.flatnonzero(chosen)

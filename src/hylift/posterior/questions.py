@@ -13,7 +13,7 @@ from hylift.errors import UnsupportedError
 from hylift.graph import Evidence
 from hylift.posterior.datasets import MAX_NUMBERS, check_size
 from hylift.posterior.distributions.base import Seed, sample_arguments
-from hylift.posterior.joint import JointDensity, JointDistribution, check_columns, labelled_column
+from hylift.posterior.joint import JointDensity, JointDistribution, check_columns
 from hylift.posterior.sampled import JointDraws
 from hylift.posterior.target import agreed, conditioned
 from hylift.words import Wording, method_call, worded
@@ -29,11 +29,15 @@ DRAWS, FEWEST_DRAWS = 10_000, 100
 
 
 def joint_of(
-    posterior: Posterior, question: str, ids: NDArray[np.int64], seed: Seed = 0
+    posterior: Posterior,
+    question: str,
+    ids: NDArray[np.int64],
+    seed: Seed = 0,
+    num_draws: int | None = None,
 ) -> JointDistribution:
     """The joint distribution of some variables; an error that names the question if none is known.
 
-    seed: of the draws of an exact posterior.
+    seed, num_draws: of the draws of an exact posterior.
     """
     variables = posterior.variables
     if not len(ids):
@@ -49,7 +53,8 @@ def joint_of(
     draws = posterior.draws
     if draws is None:
         num_hidden = max(1, int(np.count_nonzero(~posterior.observed)))
-        size = int(np.clip(MAX_NUMBERS // num_hidden, FEWEST_DRAWS, DRAWS))
+        most = int(np.clip(MAX_NUMBERS // num_hidden, FEWEST_DRAWS, DRAWS))
+        size = most if num_draws is None else num_draws
         drawn = exact_draws(posterior, size, seed, ids[~seen])
         if drawn is None:
             raise_unknown(posterior, question)
@@ -68,22 +73,11 @@ def joint_of(
 def sample_of(posterior: Posterior, ids: NDArray[np.int64], size: int, seed: Seed) -> pa.Table:
     """The table of `Posterior.sample`."""
     size, rng = sample_arguments(size, seed)
-    if posterior.mixture is not None or posterior.draws is not None:
-        return joint_of(posterior, "sample(…)", ids).sample(size, seed=rng)
     check_columns(len(ids))
-    hidden = ids[~posterior.observed[ids]]
-    drawn = exact_draws(posterior, size, rng, hidden)
-    if drawn is None:
-        raise_unknown(posterior, "sample(…)")
-    values = np.empty((size, len(ids)))
-    values[:, ~posterior.observed[ids]] = drawn
-    seen = ids[posterior.observed[ids]]
-    if len(seen):
-        values[:, posterior.observed[ids]] = posterior.known_marginals().modes(seen)
-    names = posterior.variables.names.render(ids).to_pylist()
-    domains = [posterior.variables.domain(variable) for variable in ids.tolist()]
-    columns = zip(names, domains, values.T, strict=True)
-    return pa.table({name: labelled_column(domain, column) for name, domain, column in columns})
+    joint = joint_of(posterior, "sample(…)", ids, rng, size)
+    if isinstance(joint, JointDraws) and joint.is_independent:  # as many as are asked for
+        return pa.table(joint.columns(list(joint.draws.T)))
+    return joint.sample(size, seed=rng)
 
 
 def exact_draws(

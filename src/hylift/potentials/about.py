@@ -12,22 +12,20 @@ from numpy.typing import NDArray
 from hylift.errors import ModelError
 from hylift.numerics.kernels.expansion import expand
 from hylift.potentials.base import (
-    REAL,
     FloatArray,
     IntArray,
     Potential,
     QuadraticForm,
     frozen_floats,
 )
-from hylift.potentials.quadratic import ConditionalQuadratic, closed_form
-from hylift.potentials.table import ByState
+from hylift.potentials.quadratic import ConditionalQuadratic, Quadratic, closed_form
 
 FAR = 1e6
 """Constant from which on a quadratic is written about where it is stationary."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class QuadraticAbout(ByState):
+class QuadraticAbout(Quadratic):
     """log ψ(d, x) = zᵀ A(d) z + b(d)ᵀ z + c(d) with z = x − origin(d).
 
     With a mean of 10⁹ the coefficients about 0 would be as large as 10¹⁸, and cancel each other.
@@ -59,42 +57,20 @@ class QuadraticAbout(ByState):
     def coefficients(self) -> tuple[FloatArray, ...]:
         return self.origin, self.A, self.b, self.c
 
-    @property
-    def num_reals(self) -> int:
-        return self.b.shape[-1]
-
-    @property
-    def num_rows(self) -> int:
-        return len(self.c)
-
-    @property
-    def slot_states(self) -> tuple[int, ...]:
-        return self.c.shape[1:] + (REAL,) * self.num_reals
-
     def log_value(self, row: IntArray, slots: Sequence[NDArray[Any]]) -> FloatArray:
-        num_discrete = self.c.ndim - 1
+        num_discrete = self.num_discrete
         states = [np.asarray(s).astype(np.int64, copy=False) for s in slots[:num_discrete]]
         own = [np.asarray(x) - self.origin[(row, *states, i)]
                for i, x in enumerate(slots[num_discrete:])]  # fmt: skip
         return self.moved.log_value(row, [*states, *own])
 
-    def reduce(
-        self, row: IntArray, slots: tuple[int, ...], values: FloatArray
+    def at_reals(
+        self, row: IntArray, observed: list[int], values: FloatArray
     ) -> tuple[Potential, IntArray]:
-        num_discrete = self.c.ndim - 1
-        discrete = [k for k, slot in enumerate(slots) if slot < num_discrete]
-        observed = [k for k, slot in enumerate(slots) if slot >= num_discrete]
-        potential = self
-        if discrete:
-            known = tuple(slots[k] for k in discrete)
-            potential, row = self.at_states(row, known, values[:, discrete])
-        if not observed:
-            return potential, row
-        reals = [slots[k] - num_discrete for k in observed]
-        hidden = [i for i in range(self.num_reals) if i not in reals]
-        origin = potential.origin[row]
-        seen = values[:, observed].reshape(len(row), *(1,) * (origin.ndim - 2), len(reals))
-        rest, new_row = potential.moved.at_reals(row, reals, seen - origin[..., reals])
+        hidden = [i for i in range(self.num_reals) if i not in observed]
+        origin = self.origin[row]
+        seen = values.reshape(len(row), *(1,) * (origin.ndim - 2), len(observed))
+        rest, new_row = self.moved.at_reals(row, observed, seen - origin[..., observed])
         if isinstance(rest, ConditionalQuadratic):
             return QuadraticAbout(origin[..., hidden], *rest.coefficients), new_row
         return rest, new_row

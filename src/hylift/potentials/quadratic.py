@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,8 +24,55 @@ from hylift.potentials.base import (
 from hylift.potentials.table import ByState, Table
 
 
+class Quadratic(ByState):
+    """A quadratic of real slots in every state of discrete slots, which come first."""
+
+    __slots__ = ()
+    b: FloatArray  # (row, states..., real slot)
+    c: FloatArray  # (row, states...); -inf marks what is impossible
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.c)
+
+    @property
+    def num_reals(self) -> int:
+        return self.b.shape[-1]
+
+    @property
+    def num_discrete(self) -> int:
+        return self.c.ndim - 1
+
+    @property
+    def slot_states(self) -> tuple[int, ...]:
+        return self.c.shape[1:] + (REAL,) * self.num_reals
+
+    def reduce(
+        self, row: IntArray, slots: tuple[int, ...], values: FloatArray
+    ) -> tuple[Potential, IntArray]:
+        discrete = [k for k, slot in enumerate(slots) if slot < self.num_discrete]
+        observed = [k for k, slot in enumerate(slots) if slot >= self.num_discrete]
+        potential = self
+        if discrete:
+            known = tuple(slots[k] for k in discrete)
+            potential, row = self.at_states(row, known, values[:, discrete])
+        if not observed:
+            return potential, row
+        reals = [slots[k] - self.num_discrete for k in observed]
+        return potential.at_reals(row, reals, values[:, observed])
+
+    @abstractmethod
+    def at_reals(
+        self, row: IntArray, observed: list[int], values: FloatArray
+    ) -> tuple[Potential, IntArray]:
+        """The potential where these reals are observed, and its rows.
+
+        values: (factor, observed), or (factor, states…, observed)
+        """
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class ConditionalQuadratic(ByState):
+class ConditionalQuadratic(Quadratic):
     """log ψ(d, x) = xᵀ A(d) x + b(d)ᵀ x + c(d): discrete slots d first, then real slots x."""
 
     A: FloatArray  # (row, states..., real slot, real slot), symmetric
@@ -194,22 +242,6 @@ class ConditionalQuadratic(ByState):
     def coefficients(self) -> tuple[FloatArray, ...]:
         return self.A, self.b, self.c
 
-    @property
-    def num_rows(self) -> int:
-        return len(self.c)
-
-    @property
-    def num_reals(self) -> int:
-        return self.b.shape[-1]
-
-    @property
-    def num_discrete(self) -> int:
-        return self.c.ndim - 1
-
-    @property
-    def slot_states(self) -> tuple[int, ...]:
-        return self.c.shape[1:] + (REAL,) * self.num_reals
-
     def log_value(self, row: IntArray, slots: Sequence[NDArray[Any]]) -> FloatArray:
         states = (np.asarray(s).astype(np.int64, copy=False) for s in slots[: self.num_discrete])
         at = (row, *states)
@@ -221,27 +253,10 @@ class ConditionalQuadratic(ByState):
                 value = value + 2 * self.A[(*at, i, j)] * x[i] * x[j]
         return np.asarray(value)
 
-    def reduce(
-        self, row: IntArray, slots: tuple[int, ...], values: FloatArray
-    ) -> tuple[Potential, IntArray]:
-        discrete = [k for k, slot in enumerate(slots) if slot < self.num_discrete]
-        observed = [k for k, slot in enumerate(slots) if slot >= self.num_discrete]
-        potential = self
-        if discrete:
-            known = tuple(slots[k] for k in discrete)
-            potential, row = self.at_states(row, known, values[:, discrete])
-        if not observed:
-            return potential, row
-        reals = [slots[k] - self.num_discrete for k in observed]
-        return potential.at_reals(row, reals, values[:, observed])
-
     def at_reals(
         self, row: IntArray, observed: list[int], values: FloatArray
     ) -> tuple[Table | ConditionalQuadratic, IntArray]:
-        """Absorbs observed reals v: b' = b_h + 2 A_hv v, c' = c + b_vᵀ v + vᵀ A_vv v.
-
-        values: (factor, observed), or (factor, states…, observed)
-        """
+        """b' = b_h + 2 A_hv v, c' = c + b_vᵀ v + vᵀ A_vv v of observed reals v."""
         hidden = [i for i in range(self.num_reals) if i not in observed]
         num_factors, sizes, form = len(row), self.c.shape[1:], self.quadratic()
         points = values.reshape(num_factors, -1 if num_factors else 1, len(observed))

@@ -215,7 +215,7 @@ class _Examination:
         label = components_of(quadratics, len(variables))
         form, share = self._form(quadratics, label)
         failing = self._failing(share, label)
-        if not self.parts.is_ground and failing.size:
+        if not self.parts.graph.is_ground and failing.size:
             # Couplings among three and more reals weigh less as multiples of the identity.
             looser = [replace(some, lower=without_couplings(some.lower)) for some in quadratics]
             form_2, share_2 = self._form(looser, label)
@@ -260,7 +260,7 @@ class _Examination:
         improper, doubt = find_improper(component, form, constraints)
         if improper is not None:
             return improper
-        if not self.parts.is_ground:
+        if not self.parts.graph.is_ground:
             return doubt or (
                 f"the classes alone do not show whether the density is proper in "
                 f"'{component.name}': try the ground graph"

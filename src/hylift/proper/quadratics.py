@@ -178,13 +178,9 @@ class Decomposition:
                 found.is_known &= bound is not None
             else:
                 found._add_quadratic(group, form)
-        if found.is_ground:
+        if found.graph.is_ground:
             found.quadratics = _with_sums(found.quadratics)
         return found
-
-    @property
-    def is_ground(self) -> bool:
-        return bool((self.graph.variables.multiplicity == 1).all())
 
     def _add_quadratic(self, group: FactorGroup, form: QuadraticForm) -> None:
         """Add the summands of a group that share no reals, and bound what is left over.

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import UnknownNameError, UnsupportedError, did_you_mean
 from hylift.posterior import LogPartition
+from hylift.posterior.export import without_infinities
 from hylift.racing import text
 from hylift.racing.finish import Finish, Skipped
 from hylift.racing.yardstick import Yardstick
@@ -115,9 +116,7 @@ class Race:
         return {
             "seconds": self.seconds,
             "yardstick": None if by is None else {"method": by.label, "reason": by.reason},
-            "finished": [
-                {name: _in_json(value) for name, value in row.items()} for row in finished
-            ],
+            "finished": without_infinities(finished),
             "skipped": [
                 {"method": one.label, "result": one.result, "reason": one.reason}
                 for one in self.skipped
@@ -130,10 +129,6 @@ class Race:
 
     def __str__(self) -> str:
         return text.plain_text(self)
-
-
-def _in_json(value: Any) -> Any:
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 SCHEMA = pa.schema(

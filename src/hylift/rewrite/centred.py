@@ -7,6 +7,7 @@ squares of the readings would cancel each other, and their differences do not.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -90,52 +91,95 @@ def is_quadratic(group: FactorGroup) -> bool:
     )
 
 
-def _absorbed(graph: FactorGraph) -> tuple[list[FactorGroup], Conditioned]:
-    """The quadratics of a graph, and the rest with its evidence absorbed."""
-    early = [group for group in graph.groups if is_quadratic(group)]
-    late = [group for group in graph.groups if not is_quadratic(group)]
-    hard = graph.evidence.is_hard
-    seen = Evidence.of(graph.evidence.variable[hard], graph.evidence.value[hard])
-    return early, Conditioned.of(FactorGraph.unchecked(graph.variables, late, seen, 0.0))
+@dataclass(frozen=True, slots=True, eq=False)
+class ByOrigin:
+    """A graph in standard form, with its evidence absorbed but for that of quadratics, whose values
+    may be large and cancel."""
 
+    graph: FactorGraph
+    quadratics: list[FactorGroup]
+    rest: Conditioned
+    """All other factors, without measurements with errors."""
 
-def _points(graph: FactorGraph, origin: FloatArray) -> FloatArray:
-    """(variable,): the origin of hidden reals, and observed values."""
-    at, evidence = origin.copy(), graph.evidence
-    seen = evidence.is_hard & (graph.variables.num_states[evidence.variable] == 0)
-    at[evidence.variable[seen]] = evidence.value[seen]
-    return at
+    @classmethod
+    def of(cls, graph: FactorGraph) -> ByOrigin:
+        early = [group for group in graph.groups if is_quadratic(group)]
+        late = [group for group in graph.groups if not is_quadratic(group)]
+        hard = graph.evidence.is_hard
+        seen = Evidence.of(graph.evidence.variable[hard], graph.evidence.value[hard])
+        rest = Conditioned.of(FactorGraph.unchecked(graph.variables, late, seen, 0.0))
+        return cls(graph, early, rest)
 
+    def centred(self, origin: FloatArray) -> FactorGraph:
+        """The graph of hidden variables with all evidence absorbed, each real less its origin
+        (variable,), which is 0 of discrete and observed variables, and of `fixed_reals`.
 
-def centred(graph: FactorGraph, origin: FloatArray) -> FactorGraph:
-    """The graph of hidden variables with evidence absorbed, each real less its origin (variable,).
+        Each quadratic has at most the value 0 at the origin: the rest is in the constant of the
+        graph.
+        """
+        graph, rest = self.graph, self.rest
+        at, evidence = self._points(origin), graph.evidence
+        is_real = graph.variables.num_states[evidence.variable] == 0
+        value = np.where(is_real, evidence.value - at[evidence.variable], evidence.value)
+        moved = Evidence.of(evidence.variable, value, evidence.var)
+        early = shifted(self.quadratics, at)
+        first = Conditioned.of(
+            FactorGraph.unchecked(graph.variables, early, moved, graph.log_constant)
+        )
+        closed = [group for group in rest.graph.groups if is_quadratic(group)]
+        groups = merge_groups(
+            [
+                *first.graph.groups,
+                *shifted(closed, origin[rest.hidden]),
+                *(group for group in rest.graph.groups if not is_quadratic(group)),
+            ]
+        )
+        constant, found = first.graph.log_constant + rest.graph.log_constant, []
+        for group in groups:
+            if is_quadratic(group):
+                group, added = _levelled(group)
+                constant += added
+            found.append(group)
+        return FactorGraph.unchecked(first.graph.variables, found, Evidence.none(), constant)
 
-    Each quadratic has at most the value 0 at the origin: the rest is in the constant of the graph.
-    graph: in standard form; origin: 0 of discrete and observed variables, and of `fixed_reals`
-    """
-    at, evidence = _points(graph, origin), graph.evidence
-    early, rest = _absorbed(graph)
-    is_real = graph.variables.num_states[evidence.variable] == 0
-    value = np.where(is_real, evidence.value - at[evidence.variable], evidence.value)
-    moved = Evidence.of(evidence.variable, value, evidence.var)
-    first = Conditioned.of(
-        FactorGraph.unchecked(graph.variables, shifted(early, at), moved, graph.log_constant)
-    )
-    closed = [group for group in rest.graph.groups if is_quadratic(group)]
-    groups = merge_groups(
-        [
-            *first.graph.groups,
-            *shifted(closed, origin[rest.hidden]),
-            *(group for group in rest.graph.groups if not is_quadratic(group)),
-        ]
-    )
-    constant, found = first.graph.log_constant + rest.graph.log_constant, []
-    for group in groups:
-        if is_quadratic(group):
-            group, added = _levelled(group)
-            constant += added
-        found.append(group)
-    return FactorGraph.unchecked(first.graph.variables, found, Evidence.none(), constant)
+    def lost(
+        self,
+        origin: FloatArray,
+        beliefs: Beliefs | None = None,
+        part: NDArray[np.int32] | None = None,
+    ) -> Lost:
+        """Rough rounding errors from evaluating the quadratics at an origin (variable,); without
+        beliefs a bound, for reals at their origins.
+
+        A relative error of eps in a term changes log Z by eps times the term, even where other
+        terms cancel it. Terms without reals change no odds where one state is certain.
+        part: (variable,), the connected part of a hidden one, and -1 of others; by default all are
+        one
+        """
+        is_discrete = self.graph.variables.num_states > 0
+        return _lost(self._expanded(origin), is_discrete, beliefs, part)
+
+    def _points(self, origin: FloatArray) -> FloatArray:
+        """(variable,): the origin of hidden reals, and observed values."""
+        at, evidence = origin.copy(), self.graph.evidence
+        seen = evidence.is_hard & (self.graph.variables.num_states[evidence.variable] == 0)
+        at[evidence.variable[seen]] = evidence.value[seen]
+        return at
+
+    def _expanded(
+        self, origin: FloatArray
+    ) -> Iterator[tuple[FactorGroup, FloatArray, NDArray[np.int64]]]:
+        """All quadratics, with the points at which they are expanded, and the ids of their
+        variables."""
+        graph, rest = self.graph, self.rest
+        at, every = self._points(origin), np.arange(graph.num_variables)
+        yield from ((group, at, every) for group in self.quadratics)
+        measured = np.flatnonzero(~graph.evidence.is_hard)
+        if len(measured):
+            yield measurements(graph, measured), at, every
+        for group in rest.graph.groups:
+            if is_quadratic(group):
+                yield group, origin[rest.hidden], rest.hidden
 
 
 def _levelled(group: FactorGroup) -> tuple[FactorGroup, float]:
@@ -213,43 +257,27 @@ def likely_means(graph: FactorGraph) -> FloatArray | None:
     return np.where(fixed_reals(graph) | ~np.isfinite(mean), 0.0, mean)
 
 
-def far_origin(graph: FactorGraph, ids: NDArray[np.int64], source: FactorGraph) -> FloatArray:
+def far_origin(graph: FactorGraph, ids: NDArray[np.int64], source: ByOrigin) -> FloatArray:
     """(variable of the source,): an origin for its hidden reals, at which few digits are lost.
 
     graph: of the hidden variables, which have these ids in the source
     """
-    origin = np.zeros(source.num_variables)
+    origin = np.zeros(source.graph.num_variables)
     origin[ids] = typical_origin(graph)  # which look-alikes have in common
-    lost = lost_digits(source, origin).total
+    lost = source.lost(origin).total
     if lost > FEW_LOST and (means := likely_means(graph)) is not None:
-        other = np.zeros(source.num_variables)
+        other = np.zeros(source.graph.num_variables)
         other[ids] = means
-        if 10.0 * lost_digits(source, other).total < lost:
+        if 10.0 * source.lost(other).total < lost:
             return other
     return origin
-
-
-def lost_digits(
-    graph: FactorGraph,
-    origin: FloatArray,
-    beliefs: Beliefs | None = None,
-    part: NDArray[np.int32] | None = None,
-) -> Lost:
-    """Rough rounding errors of a graph with evidence, from evaluating its quadratics at an origin
-    (variable,); without beliefs a bound, for reals at their origins.
-
-    A relative error of eps in a term changes log Z by eps times the term, even where other terms
-    cancel it. Terms without reals change no odds where one state is certain.
-    part: (variable,), the connected part of a hidden one, and -1 of others; by default all are one
-    """
-    return _lost(_quadratics(graph, origin), graph.variables.num_states > 0, beliefs, part)
 
 
 def lost_in_tables(
     graph: FactorGraph, ids: NDArray[np.int64], beliefs: Beliefs | None, part: NDArray[np.int32]
 ) -> Lost:
-    """The same for the tables of hidden variables, which have these ids: large log-values lose
-    digits where they cancel."""
+    """Rough rounding errors of the tables of hidden variables, which have these ids: large
+    log-values lose digits where they cancel."""
     at = np.zeros(graph.num_variables)
     tables = (group for group in graph.groups if isinstance(group.potential, Table))
     every = np.ones(len(part), dtype=bool)
@@ -288,19 +316,3 @@ def _lost(
         )
     by_part[~has_states] *= OF_MEANS
     return Lost(EPS * total, EPS * float(by_part.max(initial=0.0)))
-
-
-def _quadratics(
-    graph: FactorGraph, origin: FloatArray
-) -> Iterator[tuple[FactorGroup, FloatArray, NDArray[np.int64]]]:
-    """Quadratics of a graph, before or after evidence is absorbed: with the points at which they
-    are expanded, and the ids of their variables."""
-    early, rest = _absorbed(graph)
-    at, every = _points(graph, origin), np.arange(graph.num_variables)
-    measured = np.flatnonzero(~graph.evidence.is_hard)
-    if len(measured):
-        early = [*early, measurements(graph, measured)]
-    yield from ((group, at, every) for group in early)
-    for group in rest.graph.groups:
-        if is_quadratic(group):
-            yield group, origin[rest.hidden], rest.hidden

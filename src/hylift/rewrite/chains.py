@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph import Evidence, FactorGraph, FactorGroup, Names, Variables, merge_groups
+from hylift.graph import Evidence, FactorGraph, FactorGroup, Names, merge_groups
 from hylift.graph.domains import categorical
 from hylift.graph.name_blocks import Numbered
 from hylift.potentials import Table
@@ -47,15 +47,10 @@ def count_chains(graph: FactorGraph, *, maximise: bool) -> Rewritten | None:
         longest = max(longest, len(own))
     if not sizes:
         return None
-    before = graph.variables
     distinct, which = np.unique(sizes, return_inverse=True)
-    domains = (*before.domains, *(categorical(int(size)) for size in distinct))
-    variables = Variables(
-        domains,
-        np.concatenate([before.domain_id, len(before.domains) + which]).astype(np.int32),
-        Names((*before.names.blocks, Numbered(PREFIX, len(sizes)))),
-        np.concatenate([before.multiplicity, np.ones(len(sizes))]),
-    )
+    domains = [categorical(int(size)) for size in distinct]
+    names = Names((Numbered(PREFIX, len(sizes)),))
+    variables = graph.variables.with_more(domains, which, names)
     groups = merge_groups(found)
     chained = FactorGraph.unchecked(variables, groups, Evidence.none(), graph.log_constant)
     summary = f"{len(sizes):,} running counts, in chains of up to {longest:,}"

@@ -17,7 +17,7 @@ from hylift.graph.evidence import Evidence
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup, merge_groups
 from hylift.graph.variables import Variables
-from hylift.numerics.grouping import first_members, group_pairs, group_rows
+from hylift.numerics.grouping import first_members, group_rows
 from hylift.numerics.segments import counts_up, first_of_each, number_lists, offsets, ranges
 from hylift.potentials import Table
 from hylift.potentials.table import ByState
@@ -43,7 +43,7 @@ def hard_clusters(graph: FactorGraph, *, maximise: bool = False) -> Rewritten | 
     graph: ground, without evidence. Raises an error where no joint state is possible.
     """
     relations = relations_of(graph)
-    if not relations or (graph.variables.multiplicity != 1).any():
+    if not relations or not graph.is_ground:
         return None
     possible = Possible.of(graph, relations)
     num_states = graph.variables.num_states
@@ -113,9 +113,7 @@ def _added(group: FactorGroup) -> FactorGroup:
     order = np.argsort(alike, kind="stable")
     values = group.potential.flat[group.row[order]] * group.multiplicity[order, None]
     sums = np.add.reduceat(values, offsets(np.bincount(alike, minlength=count))[:-1], axis=0)
-    number = np.zeros(count, dtype=np.int32)
-    for column in sums.T:
-        number, _ = group_pairs(number, np.ascontiguousarray(column + 0.0).view(np.uint64))
+    number, _ = group_rows(np.ascontiguousarray(sums + 0.0).view(np.int32))
     rows = first_members(number)
     return FactorGroup(
         group.potential.with_flat(sums[rows]), group.scope[first_members(alike)], number,

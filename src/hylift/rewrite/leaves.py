@@ -8,6 +8,7 @@ approximations that make y and x independent make x too certain.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup
 from hylift.potentials import ConditionalQuadratic, Table
 from hylift.potentials.quadratic import as_quadratic
+from hylift.rewrite.remaining import Leaves, Remaining
 
 Floats = NDArray[np.float64]
 
@@ -27,8 +29,9 @@ ROUNDING = 1e-12
 """Relative rounding error of differences of logarithms."""
 
 
+@final
 @dataclass(frozen=True, slots=True, eq=False)
-class Leaves:
+class ConstantLeaves(Leaves):
     """Leaves eliminated from factors with one potential, each in the same slot."""
 
     group: FactorGroup
@@ -43,7 +46,7 @@ class Leaves:
         return found
 
     @property
-    def variable(self) -> NDArray[np.int32]:
+    def variables(self) -> NDArray[np.int32]:
         """(factor,): the real of each factor."""
         return self.group.scope[:, self.slot]
 
@@ -60,19 +63,20 @@ class Leaves:
         offset = -parts.linear / (2 * square)
         return offset, -parts.cross / square[..., None], -0.5 / square
 
+    def restore(self, values: Floats, rng: np.random.Generator | None) -> None:
+        offset, coefficients, variance = self.given_others()
+        scope, num_discrete = self.group.scope, offset.ndim - 1
+        states = values[..., scope[:, :num_discrete]].astype(np.int64)
+        at = (self.group.row, *np.moveaxis(states, -1, 0))
+        others = [slot for slot in self.others if slot >= num_discrete]
+        mean = offset[at] + (coefficients[at] * values[..., scope[:, others]]).sum(axis=-1)
+        noise = 0.0 if rng is None else np.sqrt(variance[at]) * rng.standard_normal(mean.shape)
+        values[..., self.variables] = mean + noise
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WithoutLeaves:
-    """A graph without the leaves that nothing depends on."""
 
-    graph: FactorGraph
-    kept: NDArray[np.int64]
-    """(variable of `graph`,): its id in the graph before."""
-    eliminated: tuple[Leaves, ...]
-    """In the order of elimination: what a leaf depends on is eliminated later, if at all."""
-
-
-def eliminate_leaves(graph: FactorGraph, keep: NDArray[np.bool_] | None = None) -> WithoutLeaves:
+def eliminate_leaves(
+    graph: FactorGraph, keep: NDArray[np.bool_] | None = None
+) -> Remaining[ConstantLeaves]:
     """The graph without leaves that nothing depends on, except those (variable,) to keep.
 
     Bounds of leaves are ignored: the caller checks afterwards that little mass lies beyond them.
@@ -82,7 +86,7 @@ def eliminate_leaves(graph: FactorGraph, keep: NDArray[np.bool_] | None = None) 
     if keep is not None:
         may_go &= ~keep
     hidden = graph.is_hidden
-    groups, eliminated = list(graph.groups), list[Leaves]()
+    groups, eliminated = list(graph.groups), list[ConstantLeaves]()
     log_constant = graph.log_constant
     for _ in range(MOST_ROUNDS):
         num_factors = np.zeros(graph.num_variables, dtype=np.int64)
@@ -91,7 +95,7 @@ def eliminate_leaves(graph: FactorGraph, keep: NDArray[np.bool_] | None = None) 
         is_leaf = may_go & (num_factors == 1)
         if not is_leaf.any():
             break
-        found: list[Leaves] = []
+        found: list[ConstantLeaves] = []
         remaining: list[FactorGroup] = []
         for group in groups:
             left, gone = _split(group, is_leaf, hidden, graph.variables.multiplicity)
@@ -106,21 +110,9 @@ def eliminate_leaves(graph: FactorGraph, keep: NDArray[np.bool_] | None = None) 
         groups = [group for group in remaining if len(group)]
         eliminated += found
     if not eliminated:
-        return WithoutLeaves(graph, np.arange(graph.num_variables), ())
-    return _without(graph, groups, tuple(eliminated), log_constant)
-
-
-def _without(
-    graph: FactorGraph,
-    groups: list[FactorGroup],
-    eliminated: tuple[Leaves, ...],
-    log_constant: float,
-) -> WithoutLeaves:
-    stays = np.ones(graph.num_variables, dtype=bool)
-    for one in eliminated:
-        stays[one.variable] = False
-    smaller = graph.of_some(stays, groups, log_constant)
-    return WithoutLeaves(smaller, np.flatnonzero(stays), eliminated)
+        return Remaining.whole(graph)
+    # What a leaf depends on was eliminated after it, if at all.
+    return Remaining.of(graph, eliminated[::-1], groups, log_constant)
 
 
 def _split(
@@ -128,7 +120,7 @@ def _split(
     is_leaf: NDArray[np.bool_],
     hidden: NDArray[np.bool_],
     multiplicity: Floats,
-) -> tuple[list[FactorGroup], list[Leaves]]:
+) -> tuple[list[FactorGroup], list[ConstantLeaves]]:
     """The factors that stay, and those with a leaf to eliminate, by its slot.
 
     A leaf that is the only hidden variable of its factor stays. Members of a class must each have a
@@ -147,7 +139,7 @@ def _split(
             continue
         fits &= _can_eliminate(potential, slot - potential.num_discrete)[group.row]
         if fits.any():
-            found.append(Leaves(group.take(np.flatnonzero(fits)), slot))
+            found.append(ConstantLeaves(group.take(np.flatnonzero(fits)), slot))
             stays &= ~fits
     return ([group] if stays.all() else [group.take(np.flatnonzero(stays))]), found
 
@@ -169,7 +161,7 @@ def _cancel(one: Floats, other: Floats) -> NDArray[np.bool_]:
     return np.abs(one - other) <= CANCELLED * (np.abs(one) + np.abs(other))
 
 
-def _integrated(leaves: Leaves) -> tuple[list[FactorGroup], float]:
+def _integrated(leaves: ConstantLeaves) -> tuple[list[FactorGroup], float]:
     """Factors without their leaf: tables of their states, and the sum of constants."""
     group, potential = leaves.group, leaves.quadratic
     parts = _Parts.of(potential, leaves.slot - potential.num_discrete)

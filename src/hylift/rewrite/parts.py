@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from hylift.errors import UnsupportedError
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup
-from hylift.numerics.grouping import group_pairs
 from hylift.numerics.segments import counts_up, number_lists, number_rows, offsets
 from hylift.numerics.sparse import connected_by
+from hylift.rewrite.counting.twins import number_kinds
 from hylift.rewrite.rewritten import Rewritten
 from hylift.rewrite.state_map import SAME, Entries, WayBack
 from hylift.words import counted, option, worded
@@ -78,7 +78,7 @@ def alike_parts(graph: FactorGraph, *, maximise: bool = False) -> Rewritten | No
 
     graph: ground, without evidence and without constant factors.
     """
-    if (graph.variables.multiplicity != 1).any():
+    if not graph.is_ground:
         return None
     part, num_parts = parts_of(graph)
     if num_parts < 2:
@@ -125,17 +125,12 @@ def some_parts(graph: FactorGraph, is_kept: NDArray[np.bool_]) -> FactorGraph:
 
 
 def _kinds(graph: FactorGraph) -> list[NDArray[np.int32]]:
-    """Per group (factor,): equal for factors of the same potential and multiplicity."""
+    """Per group (factor,): equal for factors of equal potentials and multiplicities."""
     found, end = [], np.int32(0)
     for group in graph.groups:
-        used, row = np.unique(group.row, return_inverse=True)
-        number = np.zeros(len(used), dtype=np.int32)
-        for column in (group.potential.flat[used] + 0.0).T:
-            number, _ = group_pairs(number, np.ascontiguousarray(column).view(np.uint64))
-        multiplicity = np.ascontiguousarray(group.multiplicity + 0.0).view(np.uint64)
-        kind, count = group_pairs(number[row.reshape(-1)], multiplicity)
+        kind, example = number_kinds(group)
         found.append(kind + end)
-        end += np.int32(count)
+        end += np.int32(len(example))
     return found
 
 

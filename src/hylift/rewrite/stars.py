@@ -108,7 +108,7 @@ def _starred(
 
     pairs: by position, as quadratics of two numbers.
     """
-    if (graph.variables.multiplicity != 1).any():
+    if not graph.is_ground:
         return None
     groups, log_constant, found = list[FactorGroup](), graph.log_constant, list[_Cliques]()
     for at, group in enumerate(graph.groups):
@@ -295,10 +295,4 @@ def _with_means(variables: Variables, member: Numbers) -> Variables:
     labels = pc.binary_join_element_wise(
         "mean", number, "of atoms like", variables.names.render(member), " "
     )
-    domain = np.full(len(member), len(variables.domains))
-    return Variables(
-        (*variables.domains, real),
-        np.concatenate([variables.domain_id, domain]).astype(np.int32),
-        Names((*variables.names.blocks, *Names.listed(labels).blocks)),
-        np.concatenate([variables.multiplicity, np.ones(len(member))]),
-    )
+    return variables.with_more([real], np.zeros(len(member)), Names.listed(labels))

@@ -14,7 +14,7 @@ from hylift.errors import UnsupportedError
 from hylift.graph.factors import FactorGroup, by_slots, merge_groups
 from hylift.graph.variables import freeze
 from hylift.numerics.grouping import group_rows
-from hylift.numerics.segments import counts_up, number_rows, offsets, ranges
+from hylift.numerics.segments import counts_up, first_equal, number_rows, offsets, ranges
 from hylift.potentials.table import ByState
 
 SAME = -1
@@ -190,7 +190,7 @@ class StateMap(WayBack):
         old = group.scope[:, :count]
         new = self.variable[old]
         # (factor, slot): the first slot with the same variable of the other graph
-        first = (new[:, :, None] == new[:, None, :]).argmax(axis=2)
+        first = first_equal(new)
         shape, num_shapes = group_rows(np.hstack([first, num_states[new]]).astype(np.int32))
         for number in range(num_shapes):
             some = np.flatnonzero(shape == number)

@@ -10,8 +10,8 @@ from hylift.graph import Domain, FactorGraph, FactorGroup, Variables, boolean, i
 from hylift.inference import Exact, infer
 from hylift.inference.method import Step
 from hylift.inference.sampling import Gibbs, chains, gibbs, marginals
+from hylift.inference.sampling.chains import Layout
 from hylift.inference.sampling.groups import correlated
-from hylift.inference.sampling.layout import Layout
 from hylift.posterior import Posterior
 from hylift.potentials import ConditionalQuadratic, Table
 from hylift.rewrite.kinds import Kinds

@@ -14,7 +14,7 @@ from hylift.inference.method import Request
 from hylift.inference.search.kernels.walk import walk_on
 from hylift.inference.search.limits import goals_of
 from hylift.inference.search.state import BEST, MOVES, NOW, SATISFIED, UNSATISFIED, Goals
-from hylift.inference.search.walker import Pace, Walker, scattered
+from hylift.inference.search.walker import Walker, scattered
 from hylift.potentials import ConditionalQuadratic
 from hylift.progress import silent
 from hylift.rewrite.kinds import Kinds
@@ -24,7 +24,7 @@ from inference.search.rugged import rugged
 def walker_on(graph: FactorGraph) -> Walker:
     rng = np.random.default_rng(0)
     control = Control(Request(frozenset({"map"}), 0, silent))
-    walker = Walker.of(graph, Pace(1, 0.3, 1.0), control, rng)
+    walker = Walker.of(graph, control, rng, flips=1, random=0.3, noise=1.0)
     walker.go_to(scattered(graph.variables, rng))
     return walker
 

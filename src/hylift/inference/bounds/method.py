@@ -18,7 +18,7 @@ from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
 from hylift.inference.search.polish import polish
 from hylift.inference.search.walker import scattered
-from hylift.inference.settings import check_whole, refuse_start
+from hylift.inference.settings import check_ground, check_whole, refuse_start
 from hylift.inference.terms import Terms
 from hylift.inference.variational import MeanField
 from hylift.posterior import Assignment, LogPartition, Mixture, Posterior
@@ -108,11 +108,7 @@ class MiniBuckets:
 def _kinds_of(prepared: Prepared) -> Kinds:
     """The tables of a graph; raises where there is more to it."""
     graph = prepared.ground
-    if (graph.variables.multiplicity != 1).any():
-        raise UnsupportedError(
-            "mini-buckets need a ground graph: this one is lifted, and the joint distribution of "
-            "the members of a class is not in it"
-        )
+    check_ground("mini-buckets need a ground graph", graph)
     kinds = Kinds.of(graph)
     if kinds.functions:
         group = kinds.functions[0]

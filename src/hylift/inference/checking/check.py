@@ -72,7 +72,7 @@ class Check:
 
     def run(self) -> Posterior | None:
         """The better answer with its trust; None where no independent run was affordable."""
-        if (self.attempts.prepared.ground.variables.multiplicity != 1).any():
+        if not self.attempts.prepared.ground.is_ground:
             return None
         found = self._by_particles()
         if self.has_ended or (found is not None and found.trust.verdict == "checked"):

@@ -35,7 +35,7 @@ from hylift.numerics.quadrature import halved
 from hylift.posterior.answers import Kind, is_exact, rounding_note
 from hylift.potentials import ConditionalQuadratic
 from hylift.proper.check import check_proper
-from hylift.rewrite.centred import Beliefs, Lost, lost_digits
+from hylift.rewrite.centred import Beliefs, ByOrigin, Lost
 from hylift.rewrite.kinds import Kinds
 from hylift.rewrite.parts import parts_of
 from hylift.words import counted
@@ -355,7 +355,8 @@ def rounding(graph: FactorGraph, outcome: PassResult) -> Lost:
         return Lost(0.0, 0.0)
     probs = np.ones(axes.num_states.sum()) if outcome.marginals is None else outcome.marginals
     beliefs = Beliefs(probs, axes.first, _sizes(outcome))
-    found = lost_digits(graph, np.zeros(graph.num_variables), beliefs, parts_of(graph)[0])
+    nowhere = np.zeros(graph.num_variables)
+    found = ByOrigin.of(graph).lost(nowhere, beliefs, parts_of(graph)[0])
     has_states = (graph.variables.num_states > 0).any()
     of_odds = outcome.rounding if has_states else 0.0  # volumes change no means
     return Lost(found.total + outcome.rounding, found.marginal + of_odds)

@@ -22,13 +22,14 @@ from hylift.inference.exact.meter import SECONDS_PER_FACTOR, Meter
 from hylift.inference.exact.nodes.axes import Axes
 from hylift.inference.exact.nodes.placement import density_panels
 from hylift.inference.exact.one_pass import PassResult
-from hylift.inference.finish import Answer, categoricals, finish
+from hylift.inference.finish import Answer, finish
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
-from hylift.inference.settings import refuse_start
+from hylift.inference.settings import check_ground, refuse_start
 from hylift.numerics.segments import offsets
 from hylift.posterior import Assignment, GaussianMixture, LogPartition, PiecewiseDensity, Posterior
 from hylift.posterior.distributions import BatchedDistribution
+from hylift.posterior.marginals import Batches, categoricals
 from hylift.rewrite.kinds import Kinds
 from hylift.words import doubt
 
@@ -139,11 +140,7 @@ class Exact:
 
 def _kinds_of(graph: FactorGraph) -> Kinds:
     """The factors of a ground graph without evidence; raises where they cannot be computed with."""
-    if (graph.variables.multiplicity != 1).any():
-        raise UnsupportedError(
-            "exact inference needs a ground graph: this one is lifted, and the joint "
-            "distribution of the members of a class is not in it"
-        )
+    check_ground("exact inference needs a ground graph", graph)
     kinds = Kinds.of(graph)
     found = 0.0 if kinds.log_constant == -np.inf else abs(kinds.log_constant)
     whose = "the factors of what is observed add up to"
@@ -167,7 +164,7 @@ def _kinds_of(graph: FactorGraph) -> Kinds:
     return kinds
 
 
-def _marginals(kinds: Kinds, integral: Integral) -> list[tuple[NDArray[Any], BatchedDistribution]]:
+def _marginals(kinds: Kinds, integral: Integral) -> Batches:
     """Batches of one family and size each, with the positions of their variables."""
     outcome = integral.outcome
     assert outcome.marginals is not None
@@ -222,7 +219,7 @@ def _between_nodes(axes: Axes, marginals: FloatArray, rows: NDArray[Any]) -> Pie
 def _unresolved(
     kinds: Kinds,
     outcome: PassResult,
-    marginals: list[tuple[NDArray[Any], BatchedDistribution]],
+    marginals: Batches,
 ) -> str | None:
     """A note on reals whose density between nodes does not have the moments of the nodes."""
     axes = outcome.reals.axes

@@ -13,7 +13,7 @@ from hylift.inference.expectation.numeric import BLOCK, BoundSites, FunctionSite
 from hylift.inference.expectation.state import Propagation
 from hylift.numerics.quadrature import gauss_legendre_nodes
 from hylift.posterior import GaussianMixture, PiecewiseDensity
-from hylift.posterior.distributions import BatchedDistribution
+from hylift.posterior.marginals import Batches
 
 PANELS, DEGREE = 24, 8
 """Of a density between bounds."""
@@ -24,8 +24,6 @@ REACH, BEND = 30.0, 3.0
 panels grow with the distance."""
 NEGLIGIBLE = 1e-10
 """Mass beyond bounds that is ignored."""
-
-Batches = list[tuple[NDArray[Any], BatchedDistribution]]
 
 
 def by_functions(state: Propagation) -> Batches:
@@ -104,9 +102,7 @@ def log_states(state: Propagation, site: Ids) -> FloatArray:
     return total
 
 
-def within_bounds(
-    state: Propagation, ids: NDArray[Any], mixture: GaussianMixture
-) -> list[tuple[NDArray[Any], BatchedDistribution]]:
+def within_bounds(state: Propagation, ids: NDArray[Any], mixture: GaussianMixture) -> Batches:
     """Marginals of some reals; where bounds matter, with the bounds in place of their site."""
     variables = state.sites.points.graph.variables
     low, high = variables.lower[ids], variables.upper[ids]
@@ -123,9 +119,7 @@ def within_bounds(
     parts = (weights, mixture.means[is_cut], mixture.variances[is_cut])
     logs = _log_density(nodes, *parts) - _log_site(state, ids[is_cut], nodes)
     values = np.exp(logs - logs.max(axis=1, keepdims=True)).reshape(len(cut), PANELS, DEGREE)
-    found: list[tuple[NDArray[Any], BatchedDistribution]] = [
-        (ids[cut], PiecewiseDensity.from_gauss_legendre(edges, values))
-    ]
+    found: Batches = [(ids[cut], PiecewiseDensity.from_gauss_legendre(edges, values))]
     return [*found, (ids[others], mixture[others])] if len(others) else found
 
 

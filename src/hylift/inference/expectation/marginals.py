@@ -12,15 +12,14 @@ from hylift.inference.expectation.corrected import corrected_moments
 from hylift.inference.expectation.joint import FloatArray, Ids
 from hylift.inference.expectation.kernels import mixtures as kernels
 from hylift.inference.expectation.state import Propagation
-from hylift.inference.finish import categoricals
-from hylift.inference.message.running import Beliefs
 from hylift.posterior import GaussianMixture
+from hylift.posterior.marginals import Batches, categoricals
 
 MOST_COMPONENTS = 64
 """Of a tilted marginal; the least probable states are one component together."""
 
 
-def marginals(state: Propagation) -> Beliefs:
+def marginals(state: Propagation) -> Batches:
     """Variables of the graph and their marginals, in batches."""
     points = state.sites.points
     integrated = by_functions(state)

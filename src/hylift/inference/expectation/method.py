@@ -26,6 +26,7 @@ from hylift.inference.message.running import (
 )
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared, View
+from hylift.inference.settings import check_ground
 from hylift.numerics.segments import argmaxima
 from hylift.posterior import LogPartition, Posterior, Result
 from hylift.words import Wording, counted, doubt
@@ -64,7 +65,7 @@ class EP:
         control = Control(request, "largest change")
         prepared.check_proper()
         prepared = without_constants(prepared)
-        if self.merge_factors and (prepared.ground.variables.multiplicity == 1).all():
+        if self.merge_factors and prepared.ground.is_ground:
             prepared = with_larger_factors(prepared)
         view, classes = _view(
             self.name, prepared.with_ground(with_powers(prepared.ground)), request
@@ -102,12 +103,8 @@ def _check_ground(prepared: Prepared) -> None:
                 "have too many joint states",
                 Wording("use Exact(), BP() or Gibbs()", "use --method exact, bp or gibbs"),
             )
-    has_reals = (graph.variables.num_states == 0).any()
-    if has_reals and (graph.variables.multiplicity != 1).any():
-        raise UnsupportedError(
-            "EP needs a ground graph where there are reals: this one is lifted, and the joint "
-            "distribution of the members of a class is not in it"
-        )
+    if (graph.variables.num_states == 0).any():
+        check_ground("EP needs a ground graph where there are reals", graph)
 
 
 def _view(name: str, prepared: Prepared, request: Request) -> tuple[View, NDArray[np.int32] | None]:

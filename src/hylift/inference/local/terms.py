@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hylift.graph import FactorGroup
 from hylift.inference.held import Held
 from hylift.inference.terms import Terms
-from hylift.numerics.segments import offsets
+from hylift.numerics.segments import first_equal, offsets
 from hylift.potentials import ConditionalQuadratic, Potential, Table
 from hylift.rewrite.kinds import Kinds
 
@@ -218,11 +218,7 @@ def _measure(terms: LocalTerms) -> float:
 
 def _without_repeats(group: FactorGroup) -> Iterator[FactorGroup]:
     """The group, taken apart by which of its slots hold the same class."""
-    scope = group.scope
-    first = np.tile(np.arange(group.arity), (len(group), 1))
-    for slot in range(group.arity):
-        for earlier in range(slot - 1, -1, -1):
-            first[scope[:, slot] == scope[:, earlier], slot] = earlier
+    first = first_equal(group.scope)
     if (first == np.arange(group.arity)).all():
         yield group
         return

@@ -13,7 +13,6 @@ import numpy as np
 from hylift.errors import UnsupportedError, check_word
 from hylift.graph import FactorGraph, FactorGroup, Variables
 from hylift.inference.control import Control
-from hylift.inference.finish import categoricals
 from hylift.inference.held import State
 from hylift.inference.loop import run_steps
 from hylift.inference.message.kernels.discrete import adopt, send
@@ -44,6 +43,7 @@ from hylift.inference.terms import Terms
 from hylift.numerics.segments import argmaxima, log_sums, maxima, ranges
 from hylift.posterior import LogPartition, Posterior, Result
 from hylift.posterior.answers import Kind
+from hylift.posterior.marginals import categoricals
 from hylift.rewrite.kinds import MOST_STATES, Kinds
 from hylift.words import doubt
 

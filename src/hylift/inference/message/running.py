@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hylift.archive import Arrays
 from hylift.errors import UnsupportedError
@@ -23,7 +22,7 @@ from hylift.inference.search import polish
 from hylift.inference.settings import check_whole, is_number, refuse_start
 from hylift.inference.terms import has_repeats
 from hylift.posterior import Assignment, LogPartition, Marginals, Mixture, Posterior, Result
-from hylift.posterior.distributions import BatchedDistribution
+from hylift.posterior.marginals import Batches
 from hylift.words import doubt, method_call, option, worded
 
 SETTLED = 1e-9
@@ -39,9 +38,6 @@ DIVERGED = doubt(
     "Messages grew without end: the marginals are not to be trusted, and there is no log Z. Hard "
     "constraints in short loops do that."
 )
-
-Beliefs = Sequence[tuple[NDArray[Any], BatchedDistribution]]
-"""Variables and their marginals, in batches."""
 
 
 def check_settings(damping: Any, max_steps: Any, tolerance: Any, merge_factors: Any) -> None:
@@ -131,7 +127,7 @@ class Outcome:
 
     result: Result
     log_partition: LogPartition | None
-    beliefs: Beliefs
+    beliefs: Batches
     """Of variables of the view's graph; empty where they were not asked for."""
     decode: Callable[[float | None], Decoded]
     """Look for good assignments, in so many seconds."""
@@ -145,7 +141,7 @@ def grows_without_end(message: FloatArray, step: int) -> bool:
 
 def notes_on_loops(name: str, view: View, *, is_settled: bool) -> list[str]:
     """Notes for a graph that is not known to be a forest."""
-    if not (view.ground.variables.multiplicity == 1).all():
+    if not view.ground.is_ground:
         return [
             "Whether the ground graph has loops cannot be seen in a lifted one: log Z is called an "
             "estimate."

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +16,18 @@ from hylift.inference.held import Held, State, checked, count, fill, part_of, pr
 from hylift.inference.local.terms import LocalTerms
 from hylift.inference.loop import StepInfo, run_steps
 from hylift.inference.sampling.functions import FunctionDraws
+from hylift.inference.sampling.groups import Members, neighbours, state_groups
 from hylift.inference.sampling.kernels.sweep import IN_GROUPS, LAST, advance
 from hylift.inference.sampling.marginals import BATCHES, room_to_warm_up
 from hylift.inference.sampling.state import Chain, RealBlocks, Record, StateGroups
+from hylift.inference.sampling.structure import Ties, given_functions, real_blocks
 from hylift.numerics.threads import in_order
 from hylift.posterior import Result
 from hylift.proper.improper import ImproperDirection
+from hylift.rewrite.kinds import Kinds
+
+FloatArray = NDArray[np.float64]
+Seeds = Sequence[np.random.SeedSequence]
 
 BURST = 1 << 23
 """Work between two looks at the clock: some hundredths of a second."""
@@ -29,31 +36,68 @@ MOST_SWEEPS = 100
 """Of a burst."""
 
 
+class Layout(NamedTuple):
+    """A graph as the kernels of sweeps read it."""
+
+    terms: LocalTerms
+    blocks: RealBlocks
+    groups: StateGroups
+    functions: FunctionDraws | None
+    is_connected: bool
+    """True if draws are known to lead around all hard constraints."""
+    tied: NDArray[np.int64]  # (variable,): its group of two or more, or -1
+    together: Members
+    """Groups of neighbours; none where there are too many."""
+
+    @classmethod
+    def of(cls, kinds: Kinds, num_chains: int, seed: np.random.SeedSequence) -> Layout:
+        terms = given_functions(LocalTerms.of(kinds))
+        blocks, ties = real_blocks(terms, num_chains), Ties.of(terms)
+        together = neighbours(terms, blocks)
+        groups = state_groups(terms, blocks, ties.group, together)
+        functions = FunctionDraws.of(kinds, terms, blocks, seed) if kinds.functions else None
+        return cls(terms, blocks, groups, functions, ties.is_connected, ties.group, together)
+
+
 @dataclass(slots=True, eq=False)
 class Chains:
     """The chains of one run: what they share, and the state of each."""
 
     graph: FactorGraph
-    terms: LocalTerms
-    blocks: RealBlocks
-    groups: StateGroups
+    layout: Layout
     control: Control
     total: int
     """Draws that each chain is to make, warming up included."""
     thin: int
     members: list[Chain]
-    functions: FunctionDraws | None = None
-    """Draws of the variables of functions, if there are any."""
-    done: int = field(default=0)
+    done: int = 0
     """Draws that each chain has made, warming up included."""
     constant: float | None = None
     """The part of the log-density that is in no term; None before the first burst."""
+
+    @classmethod
+    def at(
+        cls,
+        starts: FloatArray,
+        seeds: Seeds,
+        graph: FactorGraph,
+        layout: Layout,
+        control: Control,
+        total: int,
+        thin: int = 1,
+    ) -> Chains:
+        """Chains at their starts (chain, variable)."""
+        members = [
+            Chain.at(start, layout.terms, layout.blocks, layout.groups, seed)
+            for start, seed in zip(starts, seeds, strict=True)
+        ]
+        return cls(graph, layout, control, total, thin, members)
 
     def scout(self, sweeps: int) -> NDArray[np.float64]:
         """(chain, sweep, variable): the course of a few sweeps."""
         values = np.empty((len(self.members), sweeps, self.graph.num_variables))
         records = [
-            room_to_warm_up(stored, self.terms.num_scores, self.blocks, len(values))
+            room_to_warm_up(stored, self.layout.terms.num_scores, self.layout.blocks, len(values))
             for stored in values
         ]
         self.run(records, 0, sweeps, 0)
@@ -70,8 +114,8 @@ class Chains:
 
     def regroup(self, groups: StateGroups) -> None:
         """Draw other groups from now on."""
-        self.groups = groups
-        self.members = [chain.with_groups(self.terms, groups) for chain in self.members]
+        self.layout = self.layout._replace(groups=groups)
+        self.members = [chain.with_groups(self.layout.terms, groups) for chain in self.members]
 
     def draw(
         self,
@@ -111,12 +155,13 @@ class Chains:
     @property
     def work(self) -> int:
         """About the work of a draw, in nanoseconds; it depends on the problem alone."""
-        fill_in = np.diff(self.blocks.ptr)
-        work = 4 * len(self.terms.entry) + 10 * len(self.terms.variable) + int((fill_in**2).sum())
-        num_terms = np.diff(self.groups.table_ptr) + np.diff(self.groups.quadratic_ptr)
-        work += int((self.groups.num_joint * (1 + num_terms)).sum()) // IN_GROUPS
-        if self.functions is not None:
-            work += self.functions.work
+        terms, blocks, groups, functions, *_ = self.layout
+        fill_in = np.diff(blocks.ptr)
+        work = 4 * len(terms.entry) + 10 * len(terms.variable) + int((fill_in**2).sum())
+        num_terms = np.diff(groups.table_ptr) + np.diff(groups.quadratic_ptr)
+        work += int((groups.num_joint * (1 + num_terms)).sum()) // IN_GROUPS
+        if functions is not None:
+            work += functions.work
         return work * self.thin + 1
 
     def burst(self) -> int:
@@ -131,20 +176,21 @@ class Chains:
             def run(chain: int, _: int) -> int:
                 return int(
                     advance(
-                        self.terms, self.blocks, self.groups, self.members[chain], records[chain],
+                        *self.layout[:3], self.members[chain], records[chain],
                         begin, end, thin, every,
                     )
                 )  # fmt: skip
 
             self._check_held(*in_order(run, [(c, c + 1) for c in range(len(self.members))]))
 
-        if self.functions is None:
+        functions = self.layout.functions
+        if functions is None:
             run_from(first, stop)
         else:
             probs = [record.probs for record in records]
             for draw in range(first, stop):
                 for _ in range(thin):
-                    self._check_held(self.functions.sweep(self.members, probs, is_warm=every > 0))
+                    self._check_held(functions.sweep(self.members, probs, is_warm=every > 0))
                 run_from(draw, draw + 1)
         self.done += stop - first
 
@@ -178,7 +224,7 @@ class _Sweeps:
         chains, records = self.chains, self.records
         burst = chains.burst() if chains.control.ended is None else 0
         stop, half = min(max(self.made + burst, self.least), self.draws), self.draws // 2
-        functions = chains.functions if self.is_warm_up else None
+        functions = chains.layout.functions if self.is_warm_up else None
         if functions is not None and self.made < half < stop:
             stop = half
         if self.length:
@@ -232,13 +278,13 @@ class _Sweeps:
     def arrays(self) -> State:
         chains = self.chains
         found = self._place()
-        if chains.functions is not None:
-            found = {**found, **prefixed("functions", chains.functions.arrays())}
+        if chains.layout.functions is not None:
+            found = {**found, **prefixed("functions", chains.layout.functions.arrays())}
         stored = max(1, -(-self.made // self.every))  # there may be room for many more
         for number, (chain, record) in enumerate(zip(chains.members, self.records, strict=True)):
-            values = chains.terms.held(record.values[:stored], keeps_bounds=False)
+            values = chains.layout.terms.held(record.values[:stored], keeps_bounds=False)
             own = {**record.arrays(), "values": values}
-            found = {**found, **prefixed(f"chain {number}", chain.arrays(chains.terms))}
+            found = {**found, **prefixed(f"chain {number}", chain.arrays(chains.layout.terms))}
             found = {**found, **prefixed(f"record {number}", own)}
         return found
 
@@ -250,9 +296,9 @@ class _Sweeps:
         self.length, chains.done, chains.total = whole["length"], whole["done"], whole["total"]
         if self.made > self.draws or -(-self.made // self.every) > len(self.records[0].values):
             raise ValueError("more draws than there are")
-        if chains.functions is not None:
-            chains.functions.restore(part_of("functions", arrays))
+        if chains.layout.functions is not None:
+            chains.layout.functions.restore(part_of("functions", arrays))
         fill(self.arrays(), arrays)
         for chain in chains.members:
-            chain.joint[:] = chains.terms.joint_states(chain.x)
+            chain.joint[:] = chains.layout.terms.joint_states(chain.x)
         chains.constant = None if np.isnan(constant) else constant

@@ -20,6 +20,7 @@ from hylift.inference.held import (
     prefixed,
     restore_generator,
 )
+from hylift.inference.local.functions import Part, colors
 from hylift.inference.local.kernels import gradient_of_each
 from hylift.inference.local.terms import LocalTerms
 from hylift.inference.sampling.kernels.sweep import FUNCTIONS, weigh_states
@@ -30,14 +31,12 @@ from hylift.inference.sampling.lines import (
     Ids,
     Lines,
     Mirrors,
-    Part,
     components,
     correlated_lines,
     of_same_functions,
     stored_lines,
 )
 from hylift.inference.sampling.state import STALE, Chain, RealBlocks
-from hylift.inference.search.functions import colors
 from hylift.numerics.segments import inverse
 from hylift.rewrite.kinds import Kinds
 

@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.control import Control
 from hylift.inference.finish import Answer, finish
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
-from hylift.inference.sampling.chains import Chains
+from hylift.inference.sampling.chains import Chains, Layout
 from hylift.inference.sampling.groups import correlated, state_groups
-from hylift.inference.sampling.layout import Layout
 from hylift.inference.sampling.marginals import (
     BATCHES,
     Recorded,
@@ -25,13 +23,12 @@ from hylift.inference.sampling.marginals import (
     room_to_warm_up,
 )
 from hylift.inference.sampling.smoothed import smoothed
-from hylift.inference.sampling.starts import ROUNDS, Seeds, dispersed
-from hylift.inference.sampling.state import Chain
+from hylift.inference.sampling.starts import ROUNDS, dispersed
 from hylift.inference.search import polish
-from hylift.inference.settings import check_whole, refuse_start
+from hylift.inference.settings import check_ground, check_whole, refuse_start
 from hylift.posterior import Assignment, Mixture, Posterior, Result
-from hylift.posterior.distributions import BatchedDistribution
 from hylift.posterior.draws import Draws
+from hylift.posterior.marginals import Batches
 from hylift.posterior.mixing import Diagnostics, diagnosed
 from hylift.rewrite.kinds import Kinds
 from hylift.words import counted, doubt, listed, option
@@ -105,7 +102,7 @@ class Gibbs:
         refuse_start(self.name, request.start)
         control = Control(request, "energy")
         closed = prepared.ground
-        _check_ground(closed)
+        check_ground("Gibbs needs a ground graph", closed)
         check_bounds(closed.variables)
         control.enter_level(closed.num_variables)
         run = _Sampled.of(self, closed, request, control)
@@ -159,20 +156,10 @@ class _Sampled:
         count = method.chains
         *seeds, own = np.random.SeedSequence(request.seed).spawn((ROUNDS + 1) * count + 1)
         layout = Layout.of(kinds, count, own)
-        terms, blocks, groups, functions, is_connected, tied, together = layout
-
-        def chains_at(starts: FloatArray, seeds: Seeds) -> Chains:
-            members = [
-                Chain.at(start, terms, blocks, groups, seed)
-                for start, seed in zip(starts, seeds, strict=True)
-            ]
-            total = method.warm_up + method.draws
-            return Chains(
-                graph, terms, blocks, groups, control, total, method.thin, members, functions
-            )
-
-        starts = dispersed(graph, terms, chains_at, seeds[count:], count, control)
-        chains = chains_at(starts, seeds[:count])
+        terms, blocks = layout.terms, layout.blocks
+        starts = dispersed(graph, layout, seeds[count:], count, control)
+        total = method.warm_up + method.draws
+        chains = Chains.at(starts, seeds[:count], graph, layout, control, total, method.thin)
         room = MOST_STORED // max(method.chains * graph.num_variables, 1)
         room = min(max(room, LEAST_DRAWS), method.draws)
         values = np.empty((method.chains, room, graph.num_variables))
@@ -180,10 +167,10 @@ class _Sampled:
             room_to_warm_up(stored, terms.num_scores, blocks, method.chains) for stored in values
         ]
         num_warm = chains.warm_up(warm, method.warm_up, min(LEAST_DRAWS, method.warm_up))
-        if not len(together[0]):  # there are too many, so that draws must show which ones matter
+        if not len(layout.together[0]):  # too many: draws must show which ones matter
             seen = np.concatenate(list(values[:, : min(num_warm, room)]))
             together = correlated(terms, blocks, seen)
-            chains.regroup(state_groups(terms, blocks, tied, together))
+            chains.regroup(state_groups(terms, blocks, layout.tied, together))
         recorded = Recorded.room(
             graph.variables, terms, blocks, chains.cut_components(), warm, values, 2 * BATCHES
         )
@@ -218,10 +205,10 @@ class _Sampled:
             num_draws,
             every,
             recorded.errors(num_draws // length, length),
-            is_connected,
+            layout.is_connected,
         )
 
-    def batches(self) -> list[tuple[NDArray[Any], BatchedDistribution]]:
+    def batches(self) -> Batches:
         """Distributions of all variables, with the ids of those they are about."""
         record, variables = self.recorded.terms.variable, self.recorded.variables
         given = np.flatnonzero((record["num_states"] == 0) & (record["movable"] == 0))
@@ -255,15 +242,6 @@ class _Sampled:
         if "logz" in request.tasks:
             notes.append("Gibbs does not estimate log Z.")
         return notes
-
-
-def _check_ground(graph: FactorGraph) -> None:
-    """Raise unless the graph is ground."""
-    if (graph.variables.multiplicity != 1).any():
-        raise UnsupportedError(
-            "Gibbs needs a ground graph: this one is lifted, and the joint distribution of the "
-            "members of a class is not in it"
-        )
 
 
 def has_mixed(mixing: Diagnostics) -> bool:

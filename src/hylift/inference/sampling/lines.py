@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +11,9 @@ from numpy.typing import NDArray
 from hylift.archive import Arrays
 from hylift.graph import FactorGroup
 from hylift.inference.held import WIDEST, Held, State, checked
+from hylift.inference.local.functions import Part
 from hylift.inference.local.terms import LocalTerms
-from hylift.numerics.kernels.programs import BATCH, add_by_block
-from hylift.numerics.programs import Program
-from hylift.numerics.segments import offsets
 from hylift.numerics.sparse import connected
-from hylift.numerics.threads import cut, in_order
 
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -26,71 +22,8 @@ MOST_LINES, MOST_CORRELATED, LEAST_EXCESS = 8, 256, 1.5
 """Directions of a block in which reals move together, reals of such a block, and variance along a
 direction, relative to that of independent reals, from which it is worth a move."""
 
-PER_STEP = 4
-"""Work of a step of a program, about in nanoseconds."""
-
 SEED = 0
 """Of the marks by which variables of the same functions are found."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """Functions of blocks, no factor with variables of two of them, in the order of the blocks."""
-
-    group: FactorGroup
-    owner: Ids  # (factor,): its block
-    ptr: Ids  # (block + 1,)
-    program: Program | None
-    parameters: FloatArray
-
-    @classmethod
-    def each(cls, functions: Sequence[FactorGroup], block: Ids) -> list[Part]:
-        """The functions that have a variable in a block; block: (variable,), or -1."""
-        found, edges = [], np.arange(int(block.max(initial=-1)) + 2)
-        for group in functions:
-            owner = block[group.scope].max(axis=1)
-            some = np.flatnonzero(owner >= 0)
-            some = some[np.argsort(owner[some], kind="stable")]
-            if len(some):
-                ptr = np.searchsorted(owner[some], edges)
-                potential = group.potential
-                program, flat = potential.program(), np.ascontiguousarray(potential.flat)
-                found.append(cls(group.take(some), owner[some], ptr, program, flat))
-        return found
-
-    def sums(self, x: FloatArray, active: NDArray[np.bool_], *, breaks: bool) -> FloatArray:
-        """(chain, block): sums of the functions of those blocks that are active, and else 0; x:
-        (chain, variable). If `breaks`, a function counts as -1 where it is -inf, and else as 0."""
-        total, program, group = np.zeros(active.shape), self.program, self.group
-        if program is not None:
-            arrays = group.scope, group.row, group.multiplicity, self.parameters
-
-            def run(first: int, last: int) -> bool:
-                stack, batch = np.empty((program.depth, BATCH)), np.empty((2, BATCH), np.int64)
-                return bool(
-                    add_by_block(
-                        (program.steps, program.numbers), stack, batch, arrays, x, active,
-                        self.ptr, first, last, breaks, total,
-                    )
-                )  # fmt: skip
-
-            count = active @ np.diff(self.ptr)
-            work = PER_STEP * len(program.steps)
-            if all(list(in_order(run, cut(offsets(count), work)))):
-                return total
-            total[:] = 0.0
-        chain, factor = np.nonzero(active[:, self.owner])
-        slots = [x[chain, group.scope[factor, slot]] for slot in range(group.arity)]
-        values = self.values(factor, slots, breaks=breaks)
-        np.add.at(total, (chain, self.owner[factor]), values)
-        return total
-
-    def values(self, factor: Ids, slots: list[NDArray[Any]], *, breaks: bool) -> FloatArray:
-        """Log-values of some factors, as they count."""
-        values = self.group.potential.log_value(self.group.row[factor], slots)
-        if breaks:
-            return np.where(np.isneginf(values), -1.0, 0.0)
-        return values * self.group.multiplicity[factor]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

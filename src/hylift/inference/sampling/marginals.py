@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.polynomial import legendre
@@ -18,8 +17,8 @@ from hylift.inference.sampling.kernels.records import gather, lay_panels, spread
 from hylift.inference.sampling.state import GaussianSums, RealBlocks, Record
 from hylift.numerics.quadrature import gauss_legendre_nodes
 from hylift.numerics.segments import inverse
-from hylift.posterior import Categorical, GaussianMixture, PiecewiseDensity
-from hylift.posterior.distributions import BatchedDistribution
+from hylift.posterior import GaussianMixture, PiecewiseDensity
+from hylift.posterior.marginals import Batches, categoricals
 from hylift.posterior.mixing import batch_error
 
 FloatArray = NDArray[np.float64]
@@ -165,7 +164,7 @@ class Recorded:
             raise ValueError("the grids of some reals are none")
         return edges, grids
 
-    def batches(self) -> list[tuple[NDArray[Any], BatchedDistribution]]:
+    def batches(self) -> Batches:
         """Distributions of all variables, with the ids of those they are about.
 
         The records of all chains are added to that of the first.
@@ -179,7 +178,8 @@ class Recorded:
             whole.coarse[:] += other.coarse
             gather(whole.mixtures, other.mixtures, self.num_components)
         spread_on_grids(self.terms, self.blocks, whole)
-        return [*self._discrete(whole), *self._cut(whole), *self._mixtures(whole)]
+        discrete = categoricals(self.variables, self.terms.variable["scores"], whole.probs)
+        return [*discrete, *self._cut(whole), *self._mixtures(whole)]
 
     def errors(self, num_batches: int, length: int) -> tuple[FloatArray, FloatArray]:
         """(variable,): standard errors of probabilities and means, and of deviations relative to
@@ -212,18 +212,7 @@ class Recorded:
         whole = self.records[0]
         return whole.coarse / np.maximum(whole.added, 1.0)
 
-    def _discrete(self, whole: Record) -> list[tuple[NDArray[Any], BatchedDistribution]]:
-        found: list[tuple[NDArray[Any], BatchedDistribution]] = []
-        for number, domain in enumerate(self.variables.domains):
-            at = np.flatnonzero(self.variables.domain_id == number)
-            if domain.states is not None and len(at):
-                first = self.terms.variable["scores"][at]
-                sums = whole.probs[first[:, None] + np.arange(domain.num_states)]
-                probs = sums / sums.sum(axis=1, keepdims=True)
-                found.append((at, Categorical(probs, domain.states)))
-        return found
-
-    def _cut(self, whole: Record) -> list[tuple[NDArray[Any], BatchedDistribution]]:
+    def _cut(self, whole: Record) -> Batches:
         some = np.flatnonzero(whole.added > 0.0)
         if not len(some):
             return []
@@ -231,7 +220,7 @@ class Recorded:
         density = positive_density(self.edges[some], panels)
         return [(self.blocks.variable[self.grid_step[some]], density)]
 
-    def _mixtures(self, whole: Record) -> list[tuple[NDArray[Any], BatchedDistribution]]:
+    def _mixtures(self, whole: Record) -> Batches:
         on_grid = np.zeros(len(whole.grid), dtype=bool)
         on_grid[self.grid_step[whole.added > 0.0]] = True
         return mixtures_of(whole.mixtures, self.blocks.variable, ~on_grid)
@@ -239,10 +228,10 @@ class Recorded:
 
 def mixtures_of(
     mixtures: GaussianSums, variable: NDArray[np.int64], is_chosen: NDArray[np.bool_] | None = None
-) -> list[tuple[NDArray[Any], BatchedDistribution]]:
+) -> Batches:
     """Distributions of reals, or of the chosen ones, by their numbers of components; variable:
     (real,), its id."""
-    found: list[tuple[NDArray[Any], BatchedDistribution]] = []
+    found: Batches = []
     chosen = np.ones(len(variable), dtype=bool) if is_chosen is None else is_chosen
     for count in np.unique(mixtures.num_components[chosen]):
         some = np.flatnonzero(chosen & (mixtures.num_components == count))

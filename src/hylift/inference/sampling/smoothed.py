@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +18,7 @@ from hylift.numerics.quadrature import gauss_legendre_nodes
 from hylift.numerics.segments import slices
 from hylift.posterior import GaussianMixture
 from hylift.posterior.distributions import BatchedDistribution
+from hylift.posterior.marginals import Batches
 
 FloatArray = NDArray[np.float64]
 
@@ -29,11 +28,9 @@ NARROWED = 0.5
 """Width of components beside bounds, where reflections make a distribution narrower."""
 
 
-def smoothed(
-    variables: Variables, ids: NDArray[np.int64], values: FloatArray
-) -> list[tuple[NDArray[Any], BatchedDistribution]]:
+def smoothed(variables: Variables, ids: NDArray[np.int64], values: FloatArray) -> Batches:
     """Distributions of reals from values (draw, real of `ids`)."""
-    found: list[tuple[NDArray[Any], BatchedDistribution]] = []
+    found: Batches = []
     lower, upper = variables.lower[ids], variables.upper[ids]
     has_bound = np.isfinite(lower) | np.isfinite(upper)
     free, bounded = np.flatnonzero(~has_bound), np.flatnonzero(has_bound)

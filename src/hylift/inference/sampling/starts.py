@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +11,13 @@ from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph
 from hylift.inference.control import Control
 from hylift.inference.local.terms import LocalTerms
-from hylift.inference.sampling.chains import Chains
+from hylift.inference.sampling.chains import Chains, Layout, Seeds
 from hylift.inference.sampling.kernels.sweep import LAST
 from hylift.inference.search.polish import polish, repair
 from hylift.inference.search.walker import scattered
 from hylift.words import method_call, worded
 
 FloatArray = NDArray[np.float64]
-Seeds = Sequence[np.random.SeedSequence]
 
 ROUNDS, SWEEPS = 4, 24
 """Rounds of as many scouts as there are chains, and the sweeps of each."""
@@ -32,12 +30,7 @@ LEAST_SPREAD = 1e-12
 
 
 def dispersed(
-    graph: FactorGraph,
-    terms: LocalTerms,
-    chains_at: Callable[[FloatArray, Seeds], Chains],
-    seeds: Seeds,
-    num_chains: int,
-    control: Control,
+    graph: FactorGraph, layout: Layout, seeds: Seeds, num_chains: int, control: Control
 ) -> FloatArray:
     """(chain, variable): where chains begin: the ends of short ones that are farthest apart."""
     seconds, began = control.request.seconds, control.elapsed
@@ -46,7 +39,8 @@ def dispersed(
         own = seeds[first : first + num_chains]
         half = seconds and seconds / 2
         rngs = [np.random.default_rng(seed) for seed in own]
-        scouts = chains_at(random_starts(graph, terms, rngs, seconds=half), own)
+        begin = random_starts(graph, layout.terms, rngs, seconds=half)
+        scouts = Chains.at(begin, own, graph, layout, control, SWEEPS)
         values = scouts.scout(SWEEPS)[:, SWEEPS // 2 :]
         places.append(values[:, -1])
         means.append(values.mean(axis=1))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.graph import FactorGroup
+from hylift.inference.local.functions import Part, colors
 from hylift.inference.local.kernels import worth_of_each
 from hylift.inference.local.terms import LocalTerms
 from hylift.inference.search.kernels.moves import UNBROKEN
@@ -37,8 +37,8 @@ class FunctionSet:
     """Variables of functions of which no two share a factor, so that all may move at once."""
 
     variables: NDArray[np.int64]
-    groups: list[tuple[FactorGroup, NDArray[np.int64]]]
-    """Functions at these variables, and per factor the place of its variable in the set."""
+    parts: list[Part]
+    """Functions at these variables, whose blocks are their places in the set."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,7 +118,8 @@ class FunctionMoves:
         moved[some.variables] = values
         broken, total = np.zeros((2, len(values)))
         worth_of_each(self.terms, moved, some.variables, broken, total)
-        for group, owner in some.groups:
+        for part in some.parts:
+            group, owner = part.group, part.owner
             log_values = group.log_values(moved)
             impossible = np.isneginf(log_values)
             finite = group.multiplicity * np.where(impossible, 0.0, log_values)
@@ -129,63 +130,16 @@ class FunctionMoves:
 
 def function_sets(kinds: Kinds, terms: LocalTerms) -> list[FunctionSet]:
     """The variables of functions, in sets of which no two share a factor."""
-    groups, sets = kinds.functions, list[FunctionSet]()
-    if not groups:
-        return sets
-    color = colors(groups, terms)
-    for number in range(int(color.max()) + 1):
-        variables = np.flatnonzero(color == number)
-        place = inverse(variables, len(color))
-        touched = []
-        for group in groups:
-            owner = place[group.scope].max(axis=1)
-            some = np.flatnonzero(owner >= 0)
-            if len(some):
-                touched.append((group.take(some), owner[some]))
-        sets.append(FunctionSet(variables, touched))
-    return sets
+    if not kinds.functions:
+        return []
+    color = colors(kinds.functions, terms)
+    members = [np.flatnonzero(color == number) for number in range(int(color.max()) + 1)]
+    return [
+        FunctionSet(some, Part.each(kinds.functions, inverse(some, len(color)))) for some in members
+    ]
 
 
 def _better(worth: Worth, other: Worth, least: float) -> NDArray[np.bool_]:
     """(variable,): whether the other is better: first by what is broken, then by the sum."""
     fewer = other[0] < worth[0] - UNBROKEN
     return fewer | ((other[0] <= worth[0] + UNBROKEN) & (other[1] > worth[1] + least))
-
-
-def colors(
-    groups: list[FactorGroup], terms: LocalTerms, block: NDArray[np.int64] | None = None
-) -> NDArray[np.int64]:
-    """(variable,): which set of variables it moves with; -1 if it stands in no function.
-
-    Each set is as large as can be, without two variables that share a function or a term, unless
-    they are of one block: (variable,), the least of its block.
-    """
-    is_left = terms.variable["movable"] == 0
-    block = np.arange(len(is_left)) if block is None else block
-    term = terms.entry_term()
-    slots, scope, count = [terms.entry["variable"]], [term], len(terms.term)
-    for group in groups:
-        slots.append(group.scope.ravel())
-        scope.append(count + np.repeat(np.arange(len(group)), group.arity))
-        count += len(group)
-    variable, of_scope = np.concatenate(slots), np.concatenate(scope)
-    inside = is_left[variable]
-    variable, of_scope = block[variable[inside]], of_scope[inside]
-    is_left &= block == np.arange(len(block))
-    # Scattered, so that few rounds are enough where neighbours have successive numbers.
-    rank = 2**32 - np.arange(len(is_left)) * 0x9E3779B1 % 2**32
-    color, number = np.full(len(is_left), -1), 0
-    while is_left.any():
-        is_open = is_left.copy()
-        while is_open.any():  # those that come first in all their scopes, in parallel
-            order, first = np.where(is_open, rank, 0), np.zeros(count, dtype=np.int64)
-            np.maximum.at(first, of_scope, order[variable])
-            chosen = is_open.copy()
-            chosen[variable[order[variable] < first[of_scope]]] = False
-            color[chosen] = number
-            is_taken = np.zeros(count, dtype=bool)
-            is_taken[of_scope[chosen[variable]]] = True
-            is_open[variable[is_taken[of_scope]]] = False
-        is_left &= color < 0
-        number += 1
-    return color[block]

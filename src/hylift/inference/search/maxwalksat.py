@@ -16,7 +16,7 @@ from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
 from hylift.inference.search.kernels.moves import UNBROKEN
 from hylift.inference.search.state import BEST
-from hylift.inference.search.walker import Pace, Walker, scattered
+from hylift.inference.search.walker import Walker, scattered
 from hylift.inference.settings import check_whole, is_number
 from hylift.posterior import Posterior
 from hylift.proper.improper import ImproperDirection
@@ -64,8 +64,10 @@ class MaxWalkSAT:
         control.enter_level(graph.num_variables)
         rng = np.random.default_rng(request.seed)
         starts = assignments(graph.variables, request.start, rng)
-        pace = Pace(int(self.flips), float(self.random), float(self.noise))
-        walker = Walker.of(graph, pace, control, rng)
+        walker = Walker.of(
+            graph, control, rng,
+            flips=int(self.flips), random=float(self.random), noise=float(self.noise),
+        )  # fmt: skip
         is_proved = walker.run(starts, int(self.restarts))
         energy = -graph.log_density(walker.walk.best)
         assignment = prepared.assignment(walker.walk.best, energy)

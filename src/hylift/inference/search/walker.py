@@ -62,23 +62,18 @@ NEGLIGIBLE = 1e-6
 """An assignment this little below an upper bound is proved to be the best."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """The settings of a walk."""
-
-    flips: int
-    """From each start."""
-    random: float
-    noise: float
-
-
 @dataclass(slots=True, eq=False)
 class Walker:
     """A walk on a graph without evidence."""
 
     written: Kinds
     """Its factors as their author wrote them."""
-    pace: Pace
+    flips: int
+    """From each start."""
+    random: float
+    """Probability of a random move."""
+    noise: float
+    """Of a random move of a real, in standard deviations."""
     control: Control
     rng: np.random.Generator
     terms: LocalTerms
@@ -94,14 +89,21 @@ class Walker:
 
     @classmethod
     def of(
-        cls, graph: FactorGraph, pace: Pace, control: Control, rng: np.random.Generator
+        cls,
+        graph: FactorGraph,
+        control: Control,
+        rng: np.random.Generator,
+        *,
+        flips: int,
+        random: float,
+        noise: float,
     ) -> Walker:
         written, terms = Kinds.of(graph, as_written), LocalTerms.of(Kinds.of(graph))
         goals = goals_of(written, terms)
         walk = WalkState.empty(goals, np.uint64(rng.integers(2**63)))
         functions = FunctionMoves.of(written, terms)
         return cls(
-            written, pace, control, rng,
+            written, flips, random, noise, control, rng,
             terms, SearchState.empty(terms), goals, walk, functions, JointSolve.of(terms),
         )  # fmt: skip
 
@@ -158,20 +160,19 @@ class Walker:
         if self.loose is not None:
             self.control.end("diverged")
             return False
-        return run_steps(_Bursts(self, done, share, self.pace.flips), self.control) == "converged"
+        return run_steps(_Bursts(self, done, share, self.flips), self.control) == "converged"
 
     def take_burst(self, most: int) -> int:
         """Pick so many factors, or fewer; returns how many. Move the variables of functions."""
-        picked = self._burst(most, self.pace.random)
+        picked = self._burst(most, self.random)
         if self.functions.sets:
-            kicks = max(1, LEAST_KICKS * BURST // self.pace.flips)
+            kicks = max(1, LEAST_KICKS * BURST // self.flips)
             self._kick_functions(min(kicks, LEAST_KICKS))
         return picked
 
     def _burst(self, most: int, random: float) -> int:
         """Picks so many factors, or fewer; returns how many."""
-        noise = self.pace.noise
-        picked = walk_on(self.terms, self.search, self.goals, self.walk, most, random, noise)
+        picked = walk_on(self.terms, self.search, self.goals, self.walk, most, random, self.noise)
         self.picks += picked
         return picked
 
@@ -252,7 +253,7 @@ class _Bursts:
         self.left -= picked or most
         self.since += picked
         result: Result | None = None
-        share = self.done + self.share * (1 - self.left / walker.pace.flips)
+        share = self.done + self.share * (1 - self.left / walker.flips)
         if walker.is_best_of_all():
             result, share = "converged", 1.0
         elif self.left <= 0 or (picked == 0 and not walker.functions.sets):
@@ -268,7 +269,7 @@ class _Bursts:
             **walker.walk.arrays(walker.terms),
             **walker.search.arrays(walker.terms),
             "rng": generator_state(walker.rng),
-            "left": count(self.left, walker.pace.flips),
+            "left": count(self.left, walker.flips),
             "since": count(self.since),
             "picks": count(walker.picks),
             "loose": count(loose, len(walker.terms.variable) - 1, least=-1),

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from hylift.graph import Variables
 from hylift.numerics.segments import offsets, ranges
-from hylift.posterior.distributions import BatchedDistribution
+from hylift.posterior.marginals import Batches
 
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.int64]
-Batches = list[tuple[Ids, BatchedDistribution]]
 
 LEAST_WEIGHT = 1e-300
 """Of a component of a mixture: those of improbable groups must not vanish."""

@@ -12,10 +12,8 @@ from scipy import special
 from hylift.graph import FactorGroup, Variables
 from hylift.inference.control import Control
 from hylift.inference.local.terms import LocalTerms
-from hylift.inference.sampling.chains import Chains
-from hylift.inference.sampling.layout import Layout
+from hylift.inference.sampling.chains import Chains, Layout
 from hylift.inference.sampling.starts import random_starts
-from hylift.inference.sampling.state import Chain
 from hylift.numerics.segments import inverse, offsets
 from hylift.posterior import Categorical, Mixture, Posterior
 from hylift.potentials import ConditionalQuadratic, Table
@@ -160,15 +158,10 @@ def _scouted(
     rngs = [np.random.default_rng(one) for one in seeds]
     seconds = control.request.seconds
     starts = random_starts(graph, layout.terms, rngs, seconds=seconds and seconds / 4)
-    terms, blocks, groups, functions, *_ = layout
-    members = [
-        Chain.at(start, terms, blocks, groups, one)
-        for start, one in zip(starts, seeds, strict=True)
-    ]
-    chains = Chains(graph, terms, blocks, groups, control, SWEEPS, 1, members, functions)
+    chains = Chains.at(starts, seeds, graph, layout, control, SWEEPS)
     values = chains.scout(SWEEPS)[:, SWEEPS // 2 :].reshape(-1, graph.num_variables)
     std = values.std(axis=0)
-    return layout, (values.mean(axis=0), np.where(std > 0, std, terms.variable["unit"]))
+    return layout, (values.mean(axis=0), np.where(std > 0, std, layout.terms.variable["unit"]))
 
 
 def _prior(terms: LocalTerms, scouted: FloatArray) -> tuple[FloatArray, FloatArray]:

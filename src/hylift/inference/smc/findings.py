@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +13,8 @@ from hylift.graph import Variables
 from hylift.inference.smc.answers import GroupAnswers
 from hylift.numerics.segments import maxima, offsets
 from hylift.posterior import LogPartition
-from hylift.posterior.distributions import BatchedDistribution
 from hylift.posterior.draws import Draws
+from hylift.posterior.marginals import Batches
 from hylift.posterior.mixing import (
     ALONE,
     effective_groups,
@@ -159,7 +158,7 @@ class Findings:
         std = np.sqrt(var)
         return mean, std, mean_error, 0.5 * var_error / std
 
-    def batches(self) -> list[tuple[NDArray[Any], BatchedDistribution]]:
+    def batches(self) -> Batches:
         """Distributions of all variables, with the ids of those they are about."""
         return [*self.answers.batches(self.weights)]
 

@@ -13,7 +13,7 @@ from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
 from hylift.inference.sampling.marginals import check_bounds
 from hylift.inference.search import polish
-from hylift.inference.settings import check_whole
+from hylift.inference.settings import check_ground, check_whole
 from hylift.inference.smc.findings import Findings
 from hylift.inference.smc.run import Run, Size
 from hylift.posterior import Assignment, Mixture, Posterior
@@ -92,11 +92,7 @@ class SMC:
 
 def _check_taken(prepared: Prepared, request: Request) -> None:
     """Raise unless the graph is ground, and a start is about it."""
-    if (prepared.ground.variables.multiplicity != 1).any():
-        raise UnsupportedError(
-            "SMC needs a ground graph: this one is lifted, and the joint distribution of the "
-            "members of a class is not in it"
-        )
+    check_ground("SMC needs a ground graph", prepared.ground)
     if request.lift == "coarse-to-fine":
         raise UnsupportedError(
             "SMC has no lifting, so that coarse-to-fine lifting would change nothing",

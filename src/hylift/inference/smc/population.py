@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from hylift.archive import Arrays
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph
-from hylift.inference.finish import categoricals
 from hylift.inference.held import MOST_STEPS as MOST
 from hylift.inference.held import Held, State, checked, count, fill, prefixed
 from hylift.inference.local.terms import LocalTerms
@@ -19,12 +18,13 @@ from hylift.inference.loop import StepInfo
 from hylift.inference.sampling.kernels.records import gather
 from hylift.inference.sampling.marginals import mixtures_of
 from hylift.inference.sampling.state import GaussianSums
-from hylift.inference.smc.answers import LEAST_WEIGHT, Batches, GroupAnswers
+from hylift.inference.smc.answers import LEAST_WEIGHT, GroupAnswers
 from hylift.inference.smc.cliques import Cliques
 from hylift.inference.smc.kernels.temper import DONE, FAILED, FINAL, advance
 from hylift.numerics.segments import offsets
 from hylift.numerics.threads import cut, in_order
 from hylift.posterior import Result
+from hylift.posterior.marginals import Batches, categoricals
 from hylift.proper.improper import ImproperDirection
 from hylift.words import method_call, worded
 

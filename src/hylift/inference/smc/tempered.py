@@ -25,8 +25,8 @@ from hylift.inference.held import (
 )
 from hylift.inference.local.terms import LocalTerms
 from hylift.inference.loop import StepInfo
+from hylift.inference.sampling.chains import Layout
 from hylift.inference.sampling.functions import WIDE
-from hylift.inference.sampling.layout import Layout
 from hylift.inference.sampling.marginals import Recorded, room_to_warm_up
 from hylift.inference.sampling.smoothed import smoothed
 from hylift.inference.sampling.state import Chain, Record
@@ -44,7 +44,7 @@ from hylift.inference.smc.weights import ancestors, next_step
 from hylift.numerics.segments import inverse
 from hylift.numerics.threads import in_order
 from hylift.posterior import Result
-from hylift.posterior.distributions import BatchedDistribution
+from hylift.posterior.marginals import Batches
 from hylift.posterior.mixing import by_weight
 from hylift.proper.improper import ImproperDirection
 from hylift.rewrite.kinds import Kinds
@@ -341,7 +341,7 @@ class Tempered:
             np.zeros(len(self.power), dtype=bool),
         )
 
-    def _batches(self, weights: FloatArray) -> list[tuple[Ids, BatchedDistribution]]:
+    def _batches(self, weights: FloatArray) -> Batches:
         """Distributions of all variables, with groups weighted by (group, part)."""
         assert self.recorded is not None
         recorded, variables = self.recorded, self.graph.variables

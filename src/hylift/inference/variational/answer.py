@@ -35,8 +35,9 @@ from hylift.posterior import (
 )
 from hylift.posterior.draws import Draws
 from hylift.progress import Progress
-from hylift.rewrite.leaves import Leaves, WithoutLeaves
+from hylift.rewrite.leaves import ConstantLeaves
 from hylift.rewrite.parts import parts_of
+from hylift.rewrite.remaining import Remaining
 
 BLOCK = 1 << 20
 """Numbers of the largest temporary."""
@@ -49,7 +50,7 @@ it has one per component, with the same mean and variance."""
 
 def posterior_of(
     prepared: Prepared,
-    small: WithoutLeaves,
+    small: Remaining[ConstantLeaves],
     name: str,
     settings: Settings,
     fit: Fit,
@@ -93,26 +94,19 @@ def posterior_of(
 
 
 def joint_draws(
-    joint: JointGaussians, q: Mixtures, prepared: Prepared, small: WithoutLeaves, seed: int
+    joint: JointGaussians,
+    q: Mixtures,
+    prepared: Prepared,
+    small: Remaining[ConstantLeaves],
+    seed: int,
 ) -> FloatArray:
     """(chain, draw, hidden variable): independent draws of a mixture, with the leaves again."""
-    graph, rng = prepared.source, np.random.default_rng((seed, 1))
-    size = int(np.clip(MOST_STORED // max(graph.num_variables, 1), 1, NUM_DRAWS // CHAINS)) * CHAINS
-    evidence, values = graph.evidence, np.zeros((size, graph.num_variables))
-    values[:, evidence.variable[evidence.is_hard]] = evidence.value[evidence.is_hard]
-    hidden = small.kept[np.flatnonzero(small.graph.is_hidden)]
-    values[:, hidden] = joint.draws(q, size, rng)
-    for leaves in reversed(small.eliminated):
-        offset, coefficients, own = leaves.given_others()
-        scope, num_discrete = leaves.group.scope, offset.ndim - 1
-        at = (
-            leaves.group.row,
-            *values[:, scope[:, :num_discrete].T].astype(np.int64).swapaxes(0, 1),
-        )
-        others = [slot for slot in leaves.others if slot >= num_discrete]
-        mean = offset[at] + (coefficients[at] * values[:, scope[:, others]]).sum(axis=-1)
-        noise = rng.standard_normal(mean.shape)
-        values[:, leaves.variable] = mean + np.sqrt(own[at]) * noise
+    num_variables, rng = prepared.source.num_variables, np.random.default_rng((seed, 1))
+    size = int(np.clip(MOST_STORED // max(num_variables, 1), 1, NUM_DRAWS // CHAINS)) * CHAINS
+    evidence, left = small.graph.evidence, np.zeros((size, small.graph.num_variables))
+    left[:, evidence.variable[evidence.is_hard]] = evidence.value[evidence.is_hard]
+    left[:, small.graph.is_hidden] = joint.draws(q, size, rng)
+    values = small.restored(left, rng)
     return values[:, prepared.hidden].reshape(CHAINS, size // CHAINS, -1)
 
 
@@ -143,7 +137,7 @@ class _Search:
     """A search for the best assignment, from the modes of a mixture."""
 
     prepared: Prepared
-    small: WithoutLeaves
+    small: Remaining[ConstantLeaves]
     """The graph that was fitted."""
     fit: Fit
     whole: Mixture
@@ -189,13 +183,13 @@ class Restored:
     marginals: Marginals
 
     @classmethod
-    def of(cls, graph: FactorGraph, reduced: WithoutLeaves, small: Mixture) -> Restored:
+    def of(cls, graph: FactorGraph, reduced: Remaining[ConstantLeaves], small: Mixture) -> Restored:
         """small: the mixture of the graph without leaves."""
         marginals = small.marginals(reduced.graph.variables)
         if not reduced.eliminated:
             return cls(small, marginals)
         beliefs = _Beliefs.of(graph, reduced, small)
-        found = [beliefs.restore(leaves) for leaves in reversed(reduced.eliminated)]
+        found = [beliefs.restore(leaves) for leaves in reduced.eliminated]
         variable = np.concatenate([one.variable for one in found])
         hidden = reduced.kept[small.hidden]
         bounds = graph.variables.lower[variable], graph.variables.upper[variable]
@@ -225,16 +219,16 @@ def has_bounds(graph: FactorGraph) -> NDArray[np.bool_]:
     return np.isfinite(graph.variables.lower) | np.isfinite(graph.variables.upper)
 
 
-def mass_lost(graph: FactorGraph, reduced: WithoutLeaves, small: Mixture) -> FloatArray:
+def mass_lost(graph: FactorGraph, reduced: Remaining[ConstantLeaves], small: Mixture) -> FloatArray:
     """(variable,): what reals that were integrated out have beyond their bounds, at most in one of
     the components."""
     variables, bounded = graph.variables, has_bounds(graph)
     found = np.zeros(graph.num_variables)
-    gone = [leaves.variable for leaves in reduced.eliminated]
+    gone = [leaves.variables for leaves in reduced.eliminated]
     if not any(bounded[variable].any() for variable in gone):
         return found
     beliefs = _Beliefs.of(graph, reduced, small)
-    for leaves in reversed(reduced.eliminated):
+    for leaves in reduced.eliminated:
         beliefs.restore(leaves)
     variable = np.concatenate(gone)
     bounds = variables.lower[variable][:, None], variables.upper[variable][:, None]
@@ -265,7 +259,7 @@ class _Beliefs:
     weights: FloatArray  # (part, component)
 
     @classmethod
-    def of(cls, graph: FactorGraph, reduced: WithoutLeaves, small: Mixture) -> _Beliefs:
+    def of(cls, graph: FactorGraph, reduced: Remaining[ConstantLeaves], small: Mixture) -> _Beliefs:
         mean, var = np.zeros((2, graph.num_variables, small.num_components))
         evidence, observed = graph.evidence, np.zeros(graph.num_variables)
         hard = evidence.is_hard
@@ -280,15 +274,15 @@ class _Beliefs:
         part[reduced.kept[small.hidden]] = small.parts()
         return cls(graph, small, mean, var, first, observed, part, small.part_weights)
 
-    def restore(self, leaves: Leaves) -> _LeafMarginals:
+    def restore(self, leaves: ConstantLeaves) -> _LeafMarginals:
         """The reals of some factors given all others of their scopes, which are known by now."""
         parameters = leaves.given_others()
-        self.part[leaves.variable] = self._parts_of(leaves)
+        self.part[leaves.variables] = self._parts_of(leaves)
         num_parts = int(np.prod(parameters[0].shape[1:])) * self.small.num_components
         kept: list[tuple[FloatArray, FloatArray, FloatArray]] = []
         for some in slices(len(leaves.group), BLOCK // (num_parts * leaves.group.arity)):
             share, mean, var = self._parts(leaves, parameters, some)
-            of = leaves.variable[some]
+            of = leaves.variables[some]
             self.mean[of] = centre = (share * mean).sum(axis=1)
             self.var[of] = (((mean - centre[:, None]) ** 2 + var) * share).sum(axis=1)
             if num_parts <= MOST_PARTS:
@@ -299,12 +293,12 @@ class _Beliefs:
         if kept:
             marginal = GaussianMixture(*(np.concatenate(p) for p in zip(*kept, strict=True)))
         else:
-            of = leaves.variable
+            of = leaves.variables
             marginal = GaussianMixture(self.weights[self.part[of]], self.mean[of], self.var[of])
-        return _LeafMarginals(leaves.variable, marginal)
+        return _LeafMarginals(leaves.variables, marginal)
 
     def _parts(
-        self, leaves: Leaves, parameters: tuple[FloatArray, ...], some: slice
+        self, leaves: ConstantLeaves, parameters: tuple[FloatArray, ...], some: slice
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Probability of each joint state of the other variables, and mean and variance of the real
         in it: (factor, joint state, component)."""
@@ -315,7 +309,7 @@ class _Beliefs:
         states = offset.shape[1:]
         size, components = len(scope), self.small.num_components
         share = np.ones((size, 1, components))
-        part = self.part[leaves.variable[some]]
+        part = self.part[leaves.variables[some]]
         for slot in range(num_discrete):
             probs = self._probs(scope[:, slot], states[slot], part)
             share = (share[:, :, None] * probs[:, None]).reshape(size, -1, components)
@@ -326,7 +320,7 @@ class _Beliefs:
         var = own.reshape(size, -1, 1) + np.einsum("fjo,fok->fjk", factors**2, variances)
         return share, mean, var
 
-    def _parts_of(self, leaves: Leaves) -> NDArray[np.int32]:
+    def _parts_of(self, leaves: ConstantLeaves) -> NDArray[np.int32]:
         """(factor,): the part of a real that it depends on, or else of a discrete variable; where
         there is none, and components are all the same, the first part."""
         # Of states in other parts the probabilities are all that is needed; reals come last.

@@ -15,6 +15,7 @@ from hylift.graph import FactorGraph
 from hylift.inference.control import Control
 from hylift.inference.expectation.averaged import CERTAIN, climbed
 from hylift.inference.prepared import View
+from hylift.inference.settings import check_ground
 from hylift.inference.variational.answer import has_bounds, mixture_of
 from hylift.inference.variational.descent import descend
 from hylift.inference.variational.fitted import Fit, Settings
@@ -22,7 +23,8 @@ from hylift.inference.variational.joint import JointGaussians
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.problem import FitProblem, FloatArray, Mixtures, mass_outside
 from hylift.inference.variational.state import State, chosen_parts
-from hylift.rewrite.leaves import WithoutLeaves, eliminate_leaves
+from hylift.rewrite.leaves import ConstantLeaves, eliminate_leaves
+from hylift.rewrite.remaining import Remaining
 from hylift.words import option, worded
 
 ROUNDS = 3
@@ -39,12 +41,7 @@ count."""
 def check_taken(graph: FactorGraph) -> None:
     """Raise unless the reals of a ground graph are Gaussian given the states, but for bounds."""
     remedy = worded("leave ", option("joint"), " out")
-    if (graph.variables.multiplicity != 1).any():
-        raise UnsupportedError(
-            "a joint Gaussian needs a ground graph: this one is lifted, and the joint distribution "
-            "of the members of a class is not in it",
-            remedy,
-        )
+    check_ground("a joint Gaussian needs a ground graph", graph, remedy)
     for group in graph.groups:
         if group.potential.quadratic() is None and group.potential.num_reals and len(group):
             raise UnsupportedError(
@@ -66,7 +63,7 @@ def check_inside(fit: Fit) -> None:
         )
 
 
-def without_simple_leaves(graph: FactorGraph) -> WithoutLeaves:
+def without_simple_leaves(graph: FactorGraph) -> Remaining[ConstantLeaves]:
     """The graph without leaves that have no bounds, and depend on one other real at most: their
     variances need no covariances of others."""
     keep = has_bounds(graph)

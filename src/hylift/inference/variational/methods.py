@@ -31,7 +31,8 @@ from hylift.inference.variational.starts import WarmStart
 from hylift.inference.variational.views import views
 from hylift.lifting import Beliefs
 from hylift.posterior import Posterior
-from hylift.rewrite.leaves import WithoutLeaves, eliminate_leaves
+from hylift.rewrite.leaves import ConstantLeaves, eliminate_leaves
+from hylift.rewrite.remaining import Remaining
 from hylift.words import option, worded
 
 MOST_FITS = 3
@@ -197,7 +198,7 @@ def _solve_jointly(
     return posterior_of(prepared, small, name, settings, fit, control, request)
 
 
-def _prepared(small: WithoutLeaves, whole: Prepared) -> Prepared:
+def _prepared(small: Remaining[ConstantLeaves], whole: Prepared) -> Prepared:
     """The graph without its leaves, prepared; where there were none, that is the whole."""
     return Prepared.of(small.graph) if small.eliminated else whole
 

@@ -13,7 +13,7 @@ from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.prepared import View
 from hylift.inference.variational.problem import FitProblem, FloatArray, Mixtures, as_betas
-from hylift.numerics.segments import inverse
+from hylift.numerics.segments import first_of_each, inverse
 from hylift.posterior import Posterior
 from hylift.posterior.mixture import Mixture
 from hylift.proper.gaussian import GaussianForm
@@ -173,8 +173,7 @@ class WarmStart:
 
     def _classes(self, view: View, problem: FitProblem) -> NDArray[np.int64]:
         """(variable,): the class of the old mixture that a variable of the view was in, or -1."""
-        member = np.zeros(len(problem.layout), dtype=np.int64)
-        member[view.variable_to_class[::-1]] = np.arange(len(view.variable_to_class))[::-1]
+        member = first_of_each(view.variable_to_class)
         position = self.source[view.hidden[member]]
         old = self.mixture.variable_to_class[position] if len(self.mixture.hidden) else position
         return np.where(position >= 0, old, -1).astype(np.int64)

@@ -19,7 +19,8 @@ from hylift.posterior.answers import Kind, LogPartition
 from hylift.potentials import ConditionalQuadratic
 from hylift.potentials.base import QuadraticForm
 from hylift.proper.gaussian import LARGEST_FACTORISED, GaussianForm
-from hylift.rewrite.leaves import WithoutLeaves
+from hylift.rewrite.leaves import ConstantLeaves
+from hylift.rewrite.remaining import Remaining
 from hylift.words import counted, doubt, method_call, option, worded
 
 LEAKS = 1e-9
@@ -79,7 +80,11 @@ def kind_and_notes(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind
 
 
 def kind_with_leaves(
-    graph: FactorGraph, small: WithoutLeaves, lost: FloatArray, kind: Kind, notes: list[str]
+    graph: FactorGraph,
+    small: Remaining[ConstantLeaves],
+    lost: FloatArray,
+    kind: Kind,
+    notes: list[str],
 ) -> Kind:
     """The kind of log Z with what was integrated out; says so, and what that has beyond bounds.
 
@@ -87,7 +92,7 @@ def kind_with_leaves(
     """
     names = graph.variables.names
     first, count = (
-        names[int(small.eliminated[0].variable[0])],
+        names[int(small.eliminated[-1].variables[0])],
         graph.num_variables - len(small.kept),
     )
     were = "was" if count == 1 else "were"

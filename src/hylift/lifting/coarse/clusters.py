@@ -12,9 +12,9 @@ from hylift.errors import ModelError
 from hylift.graph import FactorGraph
 from hylift.graph.names import Predicates
 from hylift.lifting.kernels.coarse import best_cuts, moments
-from hylift.lifting.structure import TOLERANCE
 from hylift.numerics.grouping import group_pairs, snapped
 from hylift.numerics.segments import ranges
+from hylift.potentials.alike import TOLERANCE
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

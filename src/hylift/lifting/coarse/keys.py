@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from hylift.graph import FactorGraph, Part
 from hylift.lifting.coarse.clusters import EvidenceClusters
-from hylift.lifting.structure import LiftingInput, RowClasses, row_classes
+from hylift.lifting.structure import LiftingInput
 from hylift.numerics.grouping import group_pairs
-from hylift.numerics.segments import inverse
+from hylift.numerics.segments import first_of_each, inverse
 from hylift.numerics.sparse import connected
 from hylift.potentials import REAL
+from hylift.potentials.alike import RowClasses
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,7 +93,7 @@ class EvidenceKeys:
             given.source, absorbed.mask(num_observations), given.tolerance
         )
         base, num_bases = _bases(given)
-        leader = _leaders(structure.kind, structure.num_kinds)
+        leader = first_of_each(structure.kind)[structure.kind]
         differs = base != base[leader]
         distinct = np.zeros(num_observations, dtype=np.int64)
         distinct[clusters.sorted.observation] = clusters.sorted.distinct
@@ -141,13 +142,6 @@ class EvidenceKeys:
         return FactorKinds(kind[key], int(kind.max()) + 1, key, count)
 
 
-def _leaders(kind: NDArray[np.int32], num_kinds: int) -> NDArray[np.int64]:
-    """(factor,): the first factor of its kind."""
-    first = np.zeros(num_kinds, dtype=np.int64)
-    first[kind[::-1]] = np.arange(len(kind))[::-1]  # the last assignment counts
-    return first[kind]
-
-
 def _placed_parts(given: LiftingInput) -> Iterator[tuple[int, Part, slice]]:
     """Group of the conditioned graph, part of it, and where its factors are among all."""
     begin = 0
@@ -179,7 +173,7 @@ def _bases(given: LiftingInput) -> tuple[NDArray[np.int32], int]:
     key = structure.kind.copy()
     absorbing: dict[int, list[tuple[slice, list[NDArray[Any]]]]] = {}
     classes = functools.cache(
-        lambda source: row_classes(graph.groups[source].potential, given.tolerance)
+        lambda source: RowClasses.of(graph.groups[source].potential, given.tolerance)
     )
     for group, part, factors in _placed_parts(given):
         number[factors] = 2 + part.source  # of measurements: 1
@@ -219,7 +213,8 @@ def _part_columns(
     observed = _observation_of_variable(graph)
     left = [slot for slot in range(source.arity) if slot not in part.slots]
     columns = [np.full(size, group), np.full(size, len(left)), row_class]
-    columns += [rows.orbit[row_class, slot] for slot in (*part.slots, *left)]
+    orbits = rows.orbits(source.potential)
+    columns += [orbits[row_class, slot] for slot in (*part.slots, *left)]
     discrete = _observed_slots(graph, part, real=False)
     for slot in (*part.slots, *left):
         if slot in discrete:

@@ -15,8 +15,9 @@ from hylift.lifting.coarse.clusters import EvidenceClusters
 from hylift.lifting.coarse.keys import Absorbed, EvidenceKeys, FactorKinds
 from hylift.lifting.coloring import Partition, next_colors, stable_coloring, tie
 from hylift.lifting.lift import Lifting
-from hylift.lifting.structure import TOLERANCE, LiftingInput, Structure
+from hylift.lifting.structure import LiftingInput, Structure
 from hylift.numerics.grouping import group_pairs
+from hylift.potentials.alike import TOLERANCE
 from hylift.progress import Progress, silent
 
 MAX_CLASS_SHARE = 0.1

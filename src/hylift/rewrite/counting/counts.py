@@ -23,7 +23,7 @@ from hylift.graph.factors import FactorGroup
 from hylift.graph.names import Names
 from hylift.graph.variables import Variables
 from hylift.numerics.grouping import first_members, group_rows
-from hylift.numerics.segments import inverse, offsets
+from hylift.numerics.segments import first_equal, inverse, offsets
 from hylift.potentials import Table
 from hylift.potentials.table import ByState
 from hylift.rewrite.counting.leaves import weighted_sum
@@ -171,18 +171,12 @@ def count_twins(graph: FactorGraph, classes: Classes, *, maximise: bool = False)
 
 def _variables(variables: Variables, kept: Ids, classes: Classes) -> Variables:
     """The variables that are kept, and a count per class."""
-    old = variables.take(kept)
     sizes, which = np.unique(classes.num_counts.astype(np.int64), return_inverse=True)
     domains = [categorical(int(size)) for size in sizes]
     member = np.flatnonzero(classes.number >= 0)
     first = member[np.unique(classes.number[member], return_index=True)[1]]
     labels = pc.binary_join_element_wise("count of atoms like", variables.names.render(first), " ")
-    return Variables(
-        (*old.domains, *domains),
-        np.concatenate([old.domain_id, len(old.domains) + which.reshape(-1)]).astype(np.int32),
-        Names((*old.names.blocks, *Names.listed(labels).blocks)),
-        np.ones(len(kept) + len(classes)),
-    )
+    return variables.take(kept).with_more(domains, which.reshape(-1), Names.listed(labels))
 
 
 def _ways(classes: Classes, count: Numbers) -> list[FactorGroup]:
@@ -214,10 +208,7 @@ def _restated(
     split = group.potential.num_discrete_slots
     number = classes.number[group.scope[:, :split]]
     # (factor, slot): the first slot of the same class, itself for a variable that is kept
-    first = np.tile(np.arange(split), (len(group), 1))
-    for slot in range(1, split):
-        same = (number[:, :slot] == number[:, [slot]]) & (number[:, [slot]] >= 0)
-        first[:, slot] = np.where(same.any(axis=1), same.argmax(axis=1), slot)
+    first = first_equal(np.where(number >= 0, number, -1 - np.arange(split)))
     size = np.where(number >= 0, classes.size[number] if len(classes) else 0, 0)
     shape, num_shapes = group_rows(np.hstack([first, size]).astype(np.int32))
     found = []

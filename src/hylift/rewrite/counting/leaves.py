@@ -6,9 +6,10 @@ friends, this rule and the weight of friendship are one table of `Smokes(x)` and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,21 +18,44 @@ from scipy.special import logsumexp
 from hylift.errors import UnsupportedError
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup, by_slots
-from hylift.numerics.segments import number_lists, number_rows
+from hylift.numerics.segments import inverse, number_lists, number_rows
 from hylift.potentials import Table
 from hylift.potentials.base import along_axis
 from hylift.potentials.table import ByState
-from hylift.rewrite.counting.remaining import Leaves, Remaining
 from hylift.rewrite.decouple import dependent
+from hylift.rewrite.remaining import Leaves, Remaining
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Ids = NDArray[np.int64]
 
 
+class CountedLeaves(Leaves):
+    """Leaves of one kind beside variables that are counted."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def averaged(self, group: FactorGroup, place: Ids) -> Iterable[FactorGroup]:
+        """Factors without these leaves, with the expectations of their log-values over them; place:
+        (variable,): its place among the leaves, or -1."""
+
+
+L = TypeVar("L", bound=CountedLeaves)
+
+
+def restated(left: Remaining[L], group: FactorGroup) -> list[FactorGroup]:
+    """Factors over what is left with the expected log-values of factors over the graph before."""
+    parts, new_id = [group], left.new_id
+    for one in left.eliminated:
+        place = inverse(one.variables.reshape(-1), len(new_id))
+        parts = [new for part in parts for new in one.averaged(part, place)]
+    return [part.changed(scope=new_id[part.scope]) for part in parts]
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class DiscreteLeaves(Leaves):
+class DiscreteLeaves(CountedLeaves):
     """Leaves of factors that share one table, in the same slots of each."""
 
     group: FactorGroup

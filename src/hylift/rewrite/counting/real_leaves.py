@@ -20,7 +20,8 @@ from hylift.graph.factors import FactorGroup, by_slots
 from hylift.numerics.grouping import first_members, group_rows
 from hylift.potentials import REAL, ConditionalQuadratic, Table
 from hylift.potentials.quadratic import as_quadratic
-from hylift.rewrite.counting.remaining import Leaves, Remaining
+from hylift.rewrite.counting.leaves import CountedLeaves
+from hylift.rewrite.remaining import Remaining
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -33,7 +34,7 @@ LEAST = 3
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class RealLeaves(Leaves):
+class RealLeaves(CountedLeaves):
     """Leaves t with factors a t² + 2 c t m + b t and what is left of others, where a and b depend
     on the state of a discrete variable and m is the hub; ids are of the graph before."""
 

@@ -15,6 +15,7 @@ from hylift.graph.factors import FactorGroup, merge_groups
 from hylift.graph.names import Names
 from hylift.graph.variables import Variables
 from hylift.rewrite.counting.counts import Counted, drawn
+from hylift.rewrite.counting.leaves import restated
 from hylift.rewrite.counting.representatives import representatives
 from hylift.rewrite.counting.steps import Steps
 from hylift.rewrite.rewritten import Rewritten
@@ -61,9 +62,9 @@ class CountMap(WayBack):
         self, groups: Sequence[FactorGroup], num_states: NDArray[np.int32]
     ) -> tuple[tuple[FactorGroup, ...], float]:
         found, counts = [], self.steps.counts
-        without_reals = (part for group in groups for part in self.steps.reals.restated(group))
+        without_reals = (part for group in groups for part in restated(self.steps.reals, group))
         for group in without_reals:
-            for part in self.steps.leaves.restated(group):
+            for part in restated(self.steps.leaves, group):
                 number, first = counts.classes.alike(part)
                 times = np.bincount(number, part.multiplicity).astype(np.float64)
                 for last, which in counts.restated(part.take(first)):
@@ -77,7 +78,7 @@ def counts(graph: FactorGraph, *, maximise: bool = False) -> Rewritten | None:
 
     graph: ground, without evidence.
     """
-    if (graph.variables.multiplicity != 1).any():
+    if not graph.is_ground:
         return None
     steps = Steps.of(graph, maximise=maximise)
     if steps is None:
@@ -108,11 +109,6 @@ def counts(graph: FactorGraph, *, maximise: bool = False) -> Rewritten | None:
 
 def _variables(before: Variables, stays: Ids, counted: Counted) -> Variables:
     """The variables that stay, and then the counts."""
-    old, new = before.take(stays), counted.graph.variables
-    of_counts = new.domain_id[len(counted.kept) :] + len(old.domains)
-    return Variables(
-        (*old.domains, *new.domains),
-        np.concatenate([old.domain_id, of_counts]),
-        Names((*old.names.blocks, new.names.blocks[-1])),
-        np.ones(len(stays) + len(of_counts)),
-    )
+    new = counted.graph.variables
+    of_counts, names = new.domain_id[len(counted.kept) :], Names(new.names.blocks[-1:])
+    return before.take(stays).with_more(new.domains, of_counts, names)

@@ -8,7 +8,6 @@ two that share some if the rest of their hashes is. The number of factors then p
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,18 +16,14 @@ from numpy.typing import NDArray
 
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup
-from hylift.numerics.grouping import first_members, group_rows, snapped
+from hylift.numerics.grouping import first_members, group_rows
 from hylift.numerics.sparse import connected
+from hylift.potentials.alike import RowClasses
 from hylift.potentials.table import ByState
 
 Flags = NDArray[np.bool_]
 Numbers = NDArray[np.int32]
 Hashes = NDArray[np.uint64]
-
-TOLERANCE = 1e-12
-"""Relative difference up to which parameters are equal."""
-MOST_SYMMETRIC = 6
-"""Slots of a factor up to which they are compared with each other."""
 
 
 def twins(graph: FactorGraph, least: int) -> Numbers:
@@ -66,33 +61,19 @@ class Scopes:
 
     @classmethod
     def of(cls, group: FactorGroup) -> Scopes:
-        potential, flat = group.potential, group.potential.flat
-        kind, example = number_kinds(group)
-        orbit = np.tile(np.arange(group.arity), (len(example), 1))
-        if not 1 < group.arity <= MOST_SYMMETRIC:
-            return cls(group.scope, kind, len(example), orbit)
-        for one, other in itertools.combinations(range(group.arity), 2):
-            swapped = potential.exchange(one, other)
-            if swapped is None:
-                continue
-            own = flat[example]
-            same = np.isclose(own, own[:, swapped], rtol=TOLERANCE, atol=0).all(axis=1)
-            orbit[same & (orbit[:, one] == one) & (orbit[:, other] == other), other] = one
+        rows = RowClasses.of(group.potential, up_to_constants=False)
+        kind, example = number_kinds(group, rows)
+        orbit = rows.orbits(group.potential)[rows.row_to_class[example]].astype(np.int64)
         return cls(_in_order(group.scope, orbit, kind), kind, len(example), orbit)
 
 
-def number_kinds(group: FactorGroup) -> tuple[Numbers, Numbers]:
+def number_kinds(group: FactorGroup, rows: RowClasses | None = None) -> tuple[Numbers, Numbers]:
     """(factor,): the same for equal parameters and multiplicities; and (kind,): a row that has
     it."""
-    flat = group.potential.flat
-    columns = (flat != flat[:1]).any(axis=0)
-    rows = np.column_stack(
-        [snapped(column, TOLERANCE) for column in flat[:, columns].T] or [np.zeros(len(flat))]
-    )
-    of_row, _ = group_rows(np.ascontiguousarray(rows).view(np.int32))
-    kind = of_row[group.row]
+    rows = rows or RowClasses.of(group.potential, up_to_constants=False)
+    kind = rows.row_to_class[group.row]
     if not len(group) or (group.multiplicity == group.multiplicity[0]).all():
-        return kind, first_members(of_row).astype(np.int32)
+        return kind, rows.first.astype(np.int32)
     _, times = np.unique(group.multiplicity, return_inverse=True)
     kind, _ = group_rows(np.column_stack([kind, times]).astype(np.int32))
     return kind, group.row[first_members(kind)]

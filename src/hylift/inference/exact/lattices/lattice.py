@@ -20,7 +20,7 @@ from hylift.inference.terms import Terms
 from hylift.numerics.quadrature import gauss_legendre_nodes
 from hylift.numerics.segments import counts_up, offsets, ranges
 from hylift.posterior import PiecewiseDensity
-from hylift.posterior.distributions import BatchedDistribution
+from hylift.posterior.marginals import Batches
 from hylift.words import Wording
 
 NUM_CELLS = 10
@@ -352,13 +352,13 @@ class Lattice:
             np.where(inside, np.maximum(ends, 0.5 * b * top), ends),
         )
 
-    def densities(self, probs: FloatArray) -> list[tuple[Ids, BatchedDistribution]]:
+    def densities(self, probs: FloatArray) -> Batches:
         """Reals with as many panels each, and their densities; probs: (state,).
 
         A density has no frequencies that its nodes do not resolve: between them it is their sum
         times cardinal sines.
         """
-        found: list[tuple[Ids, BatchedDistribution]] = []
+        found: Batches = []
         first, last = self.occupied(probs, NO_DENSITY)
         num_panels = np.maximum(-(-(last - first) // PANEL), 1)
         for number in np.unique(num_panels):

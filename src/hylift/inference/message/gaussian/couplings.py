@@ -59,7 +59,7 @@ def linked(graph: FactorGraph, *, merge: bool) -> FactorGraph:
     for group in graph.groups:
         for part in _parts(group):
             (wide if part.arity >= 2 else narrow).append(part)
-    if merge and (graph.variables.multiplicity == 1).all():
+    if merge and graph.is_ground:
         wide = list(merge_factors(graph.with_groups(wide, 0.0), "shared").groups)
     return graph.with_groups([*narrow, *wide])
 

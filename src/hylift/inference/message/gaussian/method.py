@@ -32,6 +32,7 @@ from hylift.inference.message.running import (
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
 from hylift.posterior import GaussianMixture, LogPartition, Posterior, Result
+from hylift.posterior.marginals import Batches
 from hylift.words import doubt
 
 GROWN = 1e6
@@ -99,7 +100,7 @@ class GaBP:
         if is_exact:
             log_z = LogPartition(log_z.value, "exact", findings.rounding)
         mixture = GaussianMixture(np.ones(1), means[:, None], variances[:, None])
-        beliefs = [(np.arange(len(means)), mixture)]
+        beliefs: Batches = [(np.arange(len(means)), mixture)]
         outcome = Outcome(result, log_z, beliefs, decode, findings.notes())
         return posterior_of(self.name, view, outcome, control, request)
 

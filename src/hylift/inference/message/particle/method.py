@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from hylift.inference.control import Control
-from hylift.inference.finish import categoricals
 from hylift.inference.held import Held, State
 from hylift.inference.loop import run_steps
 from hylift.inference.message.layout import CutShortError, FloatArray
@@ -18,7 +17,6 @@ from hylift.inference.message.particle.messages import MIDDLE, ParticleMessages
 from hylift.inference.message.particle.proposals import narrowest
 from hylift.inference.message.running import (
     DIVERGED,
-    Beliefs,
     Decoded,
     Exchange,
     Outcome,
@@ -33,6 +31,7 @@ from hylift.inference.prepared import Prepared, View
 from hylift.inference.settings import check_whole
 from hylift.numerics.segments import argmaxima
 from hylift.posterior import LogPartition, Posterior, Result
+from hylift.posterior.marginals import Batches, categoricals
 from hylift.words import doubt, suspicion
 
 MOST_ADAPTING = 100
@@ -241,7 +240,7 @@ def _notes_on_messages(view: View, result: Result, control: Control) -> list[str
     return notes
 
 
-def _beliefs(passing: ParticleMessages, found: RealBeliefs | None) -> Beliefs:
+def _beliefs(passing: ParticleMessages, found: RealBeliefs | None) -> Batches:
     beliefs = categoricals(passing.factors.graph.variables, passing.points.first, passing.probs())
     return beliefs if found is None else [*beliefs, (found.real, found.density)]
 

@@ -19,7 +19,7 @@ Ids = NDArray[np.int64]
 
 
 class Leaves(ABC):
-    """Variables of one kind that were eliminated; ids are of the graph before."""
+    """Variables that were eliminated; ids are of the graph before."""
 
     __slots__ = ()
 
@@ -31,11 +31,6 @@ class Leaves(ABC):
     @abstractmethod
     def restore(self, values: Floats, rng: np.random.Generator | None) -> None:
         """Fill in values (…, variable) of leaves from those of others: drawn, or the best ones."""
-
-    @abstractmethod
-    def averaged(self, group: FactorGroup, place: Ids) -> Iterable[FactorGroup]:
-        """Factors without these leaves, with the expectations of their log-values over them; place:
-        (variable,): its place among the leaves, or -1."""
 
 
 L = TypeVar("L", bound=Leaves)
@@ -49,6 +44,7 @@ class Remaining(Generic[L]):
     kept: Ids
     """(variable of `graph`,): its id in the graph before."""
     eliminated: tuple[L, ...]
+    """In the order in which they can be restored: after all that they depend on."""
 
     @classmethod
     def whole(cls, graph: FactorGraph) -> Remaining[L]:
@@ -84,11 +80,3 @@ class Remaining(Generic[L]):
         for one in self.eliminated:
             one.restore(found, rng)
         return found
-
-    def restated(self, group: FactorGroup) -> list[FactorGroup]:
-        """Factors over `graph` with the expected log-values of factors over the graph before."""
-        parts, new_id = [group], self.new_id
-        for one in self.eliminated:
-            place = inverse(one.variables.reshape(-1), len(new_id))
-            parts = [new for part in parts for new in one.averaged(part, place)]
-        return [part.changed(scope=new_id[part.scope]) for part in parts]
