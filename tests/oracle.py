@@ -53,6 +53,8 @@ def solve(graph: FactorGraph) -> Answer:
     discrete = [v for v in hidden if num_states[v] > 0]
     numerical = numerical_reals(graph)
     reals = numerical + [v for v in hidden if num_states[v] == 0 and v not in numerical]
+    if not reals:
+        return _enumerated(graph, discrete)
     lower, upper = graph.variables.lower[numerical], graph.variables.upper[numerical]
     states, slices = [], []
     for state in itertools.product(*(range(num_states[v]) for v in discrete)):
@@ -60,6 +62,29 @@ def solve(graph: FactorGraph) -> Answer:
         states.append(state)
         slices.append(integrated(density, lower, upper, len(reals) - len(numerical)))
     return _mixed(discrete, reals, num_states, states, slices)
+
+
+def _enumerated(graph: FactorGraph, discrete: list[int]) -> Answer:
+    """The same where nothing hidden is real: a sum over all joint states at once."""
+    sizes = graph.variables.num_states[discrete].tolist()
+    states = np.array(list(itertools.product(*map(range, sizes))), dtype=int)
+    values = np.zeros((len(states), graph.num_variables))
+    values[:, graph.evidence.variable] = graph.evidence.value
+    values[:, discrete] = states
+    logs = np.full(len(states), graph.log_constant)
+    for group in graph.groups:
+        for scope, row, times in zip(group.scope, group.row, group.multiplicity, strict=True):
+            rows = np.full(len(states), row)
+            logs = logs + times * group.potential.log_value(rows, list(values[:, scope].T))
+    log_z = float(special.logsumexp(logs))
+    if log_z == -np.inf:
+        return Answer(log_z, {}, {}, {}, np.inf)
+    weights = np.exp(logs - log_z)
+    probs = {
+        v: np.bincount(column, weights, size)
+        for v, column, size in zip(discrete, states.T, sizes, strict=True)
+    }
+    return Answer(log_z, probs, {}, {}, -float(logs.max()))
 
 
 def hidden_variables(graph: FactorGraph) -> list[int]:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from answers import log_z
 from hybrid_models import random_hybrid
 from hylift.errors import HyliftError, UnsupportedError
 from hylift.graph import FactorGraph, boolean, categorical, real
@@ -14,11 +15,6 @@ from hylift.inference import BP, EP, Exact, infer
 from hylift.posterior import Categorical, Posterior
 from hylift.potentials import ConditionalQuadratic, Table
 from random_models import graphs
-
-
-def log_z(posterior: Posterior) -> float:
-    assert posterior.log_partition is not None
-    return posterior.log_partition.value
 
 
 def errors(exact: Posterior, found: Posterior) -> tuple[float, list[float]]:

