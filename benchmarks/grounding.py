@@ -37,9 +37,21 @@ Quiet(place)
 """
 
 
+NUM_DELIVERIES, NUM_SEGMENTS, NUM_USED = 1_000_000, 100_000, 10
+
+SUMS = """
+Uses(delivery, segment)
+time(delivery): real
+duration(segment): real
+normal(duration(s) | 5, 4)
+normal(time(d) | SUM s: Uses(d, s) * duration(s), 1)
+"""
+
+
 def run(setting: Setting) -> None:
-    """3M true pairs of 10⁹ possible ones, and ten million groundings of a ternary rule"""
-    for work in (sparse, ternary):  # each in a process of its own, so that peaks are its own
+    """3M true pairs of 10⁹ possible ones, ten million groundings of a ternary rule, sums over 10⁷
+    rows"""
+    for work in (sparse, ternary, sums):  # each in a process of its own, so that peaks are its own
         process = multiprocessing.get_context("spawn").Process(target=work)
         process.start()
         process.join()
@@ -79,6 +91,21 @@ def ternary() -> None:
     world = _load("ternary", TERNARY, pa.table({"person": person, "place": place}))
     columns, condition = "g.a0 AS a, g.a1 AS x, h.a0 AS b", "g.a1 = h.a1 AND g.a0 <> h.a0"
     _compare(world, f"SELECT {columns} FROM {{0}} g, {{0}} h WHERE {condition}")
+
+
+def sums() -> None:
+    rng = np.random.default_rng(0)
+    delivery = np.repeat(np.arange(NUM_DELIVERIES), NUM_USED)
+    first = rng.integers(0, NUM_SEGMENTS, NUM_DELIVERIES)[:, None]
+    segment = ((first + 7 * np.arange(NUM_USED)) % NUM_SEGMENTS).ravel()
+    evidence = {
+        "Uses": pa.table({"delivery": delivery, "segment": segment}),
+        "time": pa.table(
+            {"delivery": np.arange(NUM_DELIVERIES), "value": rng.normal(50, 3, NUM_DELIVERIES)}
+        ),
+    }
+    graph, seconds = timed(lambda: hl.ground(hl.parse(SUMS), evidence, closed=["Uses"]))
+    print(f"sums over {len(delivery):,} rows: {graph} in {seconds:.2f} s with their evidence")
 
 
 def _load(name: str, text: str, table: pa.Table) -> hl.World:

@@ -8,11 +8,19 @@ import scipy.stats as stats
 
 import hylift as hl
 from hylift.errors import ModelError, UnsupportedError
-from hylift.language.lowering.densities import log_density
+from hylift.language.lowering.evaluate import evaluate
+from hylift.language.syntax import Density, Parameter
 
 VALUES = np.array([0.05, 0.3, 0.9])
 COUNTS = np.array([0.0, 2.0, 7.0])
 TRUTHS = np.array([True, False, True])
+
+
+def log_density(name: str, *arrays: np.ndarray) -> np.ndarray:
+    """The value of a density whose value and parameters are arrays."""
+    leaves = {Parameter(f"p{place}"): array for place, array in enumerate(arrays)}
+    value, *parameters = leaves
+    return np.asarray(evaluate(Density(name, value, tuple(parameters)), leaves.__getitem__))
 
 
 @pytest.mark.parametrize(

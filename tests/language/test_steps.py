@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.stats as stats
 
 from hylift.graph import FactorGroup
 from hylift.inference.local.functions import Part
 from hylift.language.lowering.formula import Formula, Slot
-from hylift.language.syntax import Apply, Call, Comparison, Expr, Gaussian, Normal, Number, binary
+from hylift.language.syntax import (
+    Apply,
+    Call,
+    Comparison,
+    Density,
+    Expr,
+    Gaussian,
+    Normal,
+    Number,
+    binary,
+)
 from hylift.language.walk import atoms, logical_comparisons, nodes
 from hylift.potentials import REAL, Function
 from hylift.potentials.reduced import Reduced
@@ -59,6 +70,21 @@ def test_compiled_values_are_those_of_arrays(kind: str, seed: int) -> None:
     np.testing.assert_allclose(
         values_of(group, x, compiled=True), values_of(group, x, compiled=False), rtol=1e-12
     )
+
+
+def test_item_response_by_name_is_compiled() -> None:
+    rng = np.random.default_rng(0)
+    reach = binary("*", X, binary("-", Y, Number(0.3)))
+    potential = function_of(Density("bernoulli_logit", A, (reach,)), rng)
+    group = FactorGroup(potential, np.arange(3 * SIZE, dtype=np.int32).reshape(SIZE, 3))
+    x = rng.normal(size=(1, SIZE, 3))
+    x[..., 0] = rng.integers(2, size=SIZE)
+
+    actual = values_of(group, x.reshape(1, -1), compiled=True)[0]
+
+    log_odds = x[0, :, 1] * (x[0, :, 2] - 0.3)
+    expected = stats.bernoulli(1 / (1 + np.exp(-log_odds))).logpmf(x[0, :, 0])
+    np.testing.assert_allclose(actual, potential.flat[:, 0] * expected, rtol=1e-9)
 
 
 def test_known_slots_are_columns() -> None:

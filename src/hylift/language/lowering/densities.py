@@ -1,4 +1,4 @@
-"""Log-densities of named distributions over arrays."""
+"""Log-densities of named distributions over arrays, but for those in `primitive.py`."""
 
 from __future__ import annotations
 
@@ -73,7 +73,6 @@ def _student(x: Any, m: Any, v: Any, nu: Any) -> Any:
 
 _LOG_DENSITIES: dict[str, Callable[..., Any]] = {
     "bernoulli": _bernoulli,
-    "bernoulli_logit": lambda truth, score: -np.logaddexp(0.0, np.where(truth, -score, score)),
     "bernoulli_probit": lambda truth, score: log_ndtr(np.where(truth, score, -score)),
     "poisson": _poisson,
     "exponential": lambda x, rate: _gamma(x, np.ones(()), rate),

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError
+from hylift.language.lowering.primitive import LOG_SIGMOID, primitive
 from hylift.language.syntax import (
     COMPARISONS,
     DENSITIES,
@@ -214,8 +215,12 @@ def _value(expr: Expr, leaf: LeafValue) -> Value:
             return reduce(_ARITHMETIC[op], (_number(operand, leaf) for operand in operands))
         case Power(base=base, exponent=exponent):
             return _number(base, leaf) ** exponent
-        case Comparison():
-            return _leaf_value(leaf(expr)) if expr.is_logical else _comparison(expr, leaf)
+        case Comparison() if expr.is_logical:
+            return _leaf_value(leaf(expr))
+        case Comparison(op=op, left=left, right=right, is_exact=True):
+            return np.asarray(COMPARISONS[op](_plain(left, leaf), _plain(right, leaf)))
+        case Comparison() | Density() if (simpler := primitive(expr)) is not None:
+            return _value(simpler, leaf)
         case Call(function=function, arguments=arguments):
             return _call(function, [_plain(argument, leaf) for argument in arguments])
         case Gaussian():
@@ -282,23 +287,6 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], NumberValue]] = {
 }
 
 
-def _comparison(expr: Comparison, leaf: LeafValue) -> Value:
-    """Soft comparison: -(a - b)², or log sigmoid(slope * difference); or an exact one."""
-    if expr.is_exact:
-        return np.asarray(COMPARISONS[expr.op](_plain(expr.left, leaf), _plain(expr.right, leaf)))
-    left, right = _number(expr.left, leaf), _number(expr.right, leaf)
-    if expr.op == "=":
-        return -((left - right) ** 2)
-    if expr.op == "!=":
-        raise ModelError("numbers cannot be compared with '!=': a soft 'not equal' has no meaning")
-    difference = right - left if expr.op in ("<", "<=") else left - right
-    if expr.slope is not None:
-        difference = product(_number(expr.slope, leaf), difference)
-    if isinstance(difference, QuadraticPolynomial):
-        difference = difference.constant
-    return np.asarray(-np.logaddexp(0.0, -difference))
-
-
 def _call(function: str, arguments: list[FloatArray]) -> FloatArray:
     if function not in _FUNCTIONS:
         raise ModelError(f"unknown function '{function}'")
@@ -311,6 +299,7 @@ _FUNCTIONS: dict[str, Callable[..., FloatArray]] = {
     "log": np.log,
     "min": lambda *arguments: reduce(np.minimum, arguments),
     "max": lambda *arguments: reduce(np.maximum, arguments),
+    LOG_SIGMOID: lambda reach: np.asarray(-np.logaddexp(0.0, -reach)),
 }
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hylift.language.lowering.primitive import LOG_SIGMOID as SIGMOID
+from hylift.language.lowering.primitive import primitive
 from hylift.language.syntax import (
     Atom,
     Call,
     Comparison,
+    Density,
     Expr,
     Normal,
     Number,
@@ -50,7 +53,14 @@ JOINS = {
     "=>": AT_MOST,
     "<=>": EQUAL,
 }
-CALLS = {"abs": ABS, "exp": EXP, "log": LOG, "min": LEAST, "max": MOST}
+CALLS = {
+    "abs": ABS,
+    "exp": EXP,
+    "log": LOG,
+    "min": LEAST,
+    "max": MOST,
+    SIGMOID: LOG_SIGMOID,
+}
 
 
 def steps_of(expr: Expr, leaf: Callable[[Expr], Steps]) -> Steps | None:
@@ -66,8 +76,9 @@ def steps_of(expr: Expr, leaf: Callable[[Expr], Steps]) -> Steps | None:
             return leaf(expr)
         case Comparison() if expr.is_logical:
             return leaf(expr)
-        case Comparison():
-            return _comparison(expr, leaf)
+        case Comparison() | Density():
+            simpler = primitive(expr)
+            return None if simpler is None else steps_of(simpler, leaf)
         case Unary(op=op, operand=operand):
             return _joined([operand], leaf, (NOT if op == "!" else NEGATE, 0))
         case Operation(op=op, operands=operands):
@@ -81,24 +92,6 @@ def steps_of(expr: Expr, leaf: Callable[[Expr], Steps]) -> Steps | None:
             known = [step for part in parts if part is not None for step in part]
             return None if None in parts else [*known, (NORMAL, 0)]
     return None
-
-
-def _comparison(expr: Comparison, leaf: Callable[[Expr], Steps]) -> Steps | None:
-    """-(a - b)², or log sigmoid(slope * difference)."""
-    if expr.is_exact:
-        return None
-    sides = (expr.right, expr.left) if expr.op in ("<", "<=") else (expr.left, expr.right)
-    steps = _joined(sides, leaf, (SUBTRACT, 0))
-    if steps is None or expr.op == "!=":
-        return None
-    if expr.op == "=":
-        return [*steps, (SQUARE, 0), (NEGATE, 0)]
-    if expr.slope is not None:
-        slope = steps_of(expr.slope, leaf)
-        if slope is None:
-            return None
-        steps = [*steps, *slope, (TIMES, 0)]
-    return [*steps, (LOG_SIGMOID, 0)]
 
 
 def _joined(
