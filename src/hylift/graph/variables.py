@@ -14,6 +14,7 @@ from hylift.errors import ModelError, did_you_mean
 from hylift.graph.domains import Domain, boolean
 from hylift.graph.name_blocks import MAX_SUGGESTIONS, Atoms, NameBlock, split_atom
 from hylift.graph.names import Names
+from hylift.numerics.segments import inverse
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,16 +144,19 @@ class Variables:
             return ""
         return f" A state is not part of a name: '{own}' is the variable; {domain.states_text}."
 
-    def places_in(self, known: Variables) -> NDArray[np.int64]:
-        """(variable,): the id of the variable of the same name among the known ones; -1 if there
-        is none, or one with another number of states."""
-        if known is self:
-            return np.arange(len(self))
-        found = pc.index_in(self.names.render(), value_set=known.names.render())
-        at = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-        if not len(known):
-            return at
-        return np.where(known.num_states[at] == self.num_states, at, -1)
+    def places_in(
+        self, known: Variables, among: NDArray[np.int64] | None = None
+    ) -> NDArray[np.int64]:
+        """(variable,): the id of the variable of the same name among the known ones, or its
+        position among some of their ids; -1 if there is none, or one with another number of
+        states."""
+        at = np.arange(len(self))
+        if known is not self:
+            found = pc.index_in(self.names.render(), value_set=known.names.render())
+            at = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+            if len(known):
+                at = np.where(known.num_states[at] == self.num_states, at, -1)
+        return at if among is None else np.append(inverse(among, len(known)), -1)[at]
 
     def take(self, ids: NDArray[Any]) -> Variables:
         """Some of the variables, given by increasing ids."""

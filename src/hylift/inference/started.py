@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import UnsupportedError
 from hylift.inference.prepared import Prepared
-from hylift.numerics.segments import inverse, offsets
+from hylift.numerics.segments import offsets
 from hylift.posterior import Mixture, Posterior
 from hylift.posterior.mapped import MappedMixture
 from hylift.rewrite.state_map import StateMap
@@ -32,9 +32,7 @@ def started(start: Posterior, prepared: Prepared) -> Posterior:
     if whole is None or start.mixture is None:
         return start
     found = start.mixture if isinstance(start.mixture, Mixture) else start.mixture.product()
-    position = inverse(found.hidden, len(start.variables))
-    at = whole.source.variables.places_in(start.variables)[whole.hidden]
-    source = np.append(position, -1)[at]  # (ground variable,): position in the mixture, or -1
+    source = whole.source.variables.places_in(start.variables, found.hidden)[whole.hidden]
     back, after = _composed(prepared), prepared.source.variables
     same = np.flatnonzero((back.variable >= 0) & ~back.is_mapped & (source >= 0))
     members = np.flatnonzero(back.is_mapped & (source >= 0))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from hylift.components import Layout
 from hylift.components.family import FloatArray, IntArray
@@ -14,12 +15,6 @@ from hylift.posterior.distributions.base import log_sum_exp
 BLOCK = 1 << 20
 """Numbers of the largest temporary."""
 MAX_ASCENT_STEPS = 1000
-
-
-def shares_of(logs: FloatArray) -> FloatArray:
-    """(part, component): positive numbers that sum to 1, from their logs up to a constant."""
-    shares = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +34,7 @@ class Climb:
         logs = self._log_at(values)
         height = log_sum_exp(logs)
         for _ in range(MAX_ASCENT_STEPS):
-            higher = self.best(shares_of(logs))
+            higher = self.best(special.softmax(logs, axis=1))
             new = self._log_at(higher)
             now = log_sum_exp(new)
             rises = now > height

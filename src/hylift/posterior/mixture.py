@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from hylift.components import Betas, Categoricals, Family, Gaussians, Layout
 from hylift.components.categorical import draw_states
@@ -17,7 +18,7 @@ from hylift.graph import Variables
 from hylift.graph.variables import freeze
 from hylift.numerics.grouping import first_members, group_pairs
 from hylift.numerics.segments import number_rows, offsets, slices
-from hylift.posterior.climbing import Climb, shares_of
+from hylift.posterior.climbing import Climb
 from hylift.posterior.distributions import (
     BatchedDistribution,
     BetaMixture,
@@ -300,7 +301,7 @@ class Mixture:
         if starts is not None:
             logs = self._log_weights() + self.log_density_by_part(self.hidden, starts)
             for one in logs[(logs.max(axis=2) > -np.inf).all(axis=1)]:
-                found.append(climb.from_values(climb.best(shares_of(one))))
+                found.append(climb.from_values(climb.best(special.softmax(one, axis=1))))
         heights = np.array([height for _, height in found])  # (start, part)
         best = np.argmax(heights, axis=0)
         values = np.array([values for values, _ in found])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from hylift.archive import Arrays
 from hylift.graph import FactorGroup
@@ -223,8 +224,7 @@ class FunctionDraws:
         weigh_states(self.terms, x, joint, variables, weight)
         for part in parts:
             self._add_states(x, variables, part, weight)
-        weight = np.exp(weight - weight.max(axis=2, keepdims=True))
-        weight /= weight.sum(axis=2, keepdims=True)
+        weight = special.softmax(weight, axis=2)
         reached = np.cumsum(weight, axis=2) > self.rng.random(weight.shape[:2])[..., None]
         # By rounding, nothing may be reached: then it is the last that is possible.
         last = weight.shape[2] - 1 - np.argmax(weight[..., ::-1] > 0, axis=2)

@@ -198,8 +198,7 @@ def started_base(variables: Variables, start: Posterior) -> Base:
     marginals, at = start.all_marginals, variables.places_in(start.variables)
     if marginals is None and isinstance(start.mixture, Mixture):  # of a rewritten graph
         marginals = start.mixture.marginals(start.variables)
-        place = inverse(start.mixture.hidden, len(start.variables) + 1)
-        at = place[at]
+        at = variables.places_in(start.variables, start.mixture.hidden)
     marginals = marginals or start.known_marginals()
     for number, batch in enumerate(marginals.batches):
         is_categorical = isinstance(batch, Categorical)

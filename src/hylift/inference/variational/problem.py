@@ -93,7 +93,7 @@ class FitProblem:
             copies,
         )
 
-    @property
+    @cached_property
     def num_parts(self) -> int:
         """At least one."""
         return len(self.copies)

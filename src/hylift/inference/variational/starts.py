@@ -13,7 +13,7 @@ from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
 from hylift.inference.prepared import View
 from hylift.inference.variational.problem import FitProblem, FloatArray, Mixtures, as_betas
-from hylift.numerics.segments import first_of_each, inverse
+from hylift.numerics.segments import first_of_each
 from hylift.posterior import Posterior
 from hylift.posterior.mixture import Mixture
 from hylift.proper.gaussian import GaussianForm
@@ -131,9 +131,7 @@ class WarmStart:
                 f"not {components}",
                 worded("ask for ", option("components", mixture.num_components)),
             )
-        position = inverse(mixture.hidden, len(posterior.variables))
-        at = graph.variables.places_in(posterior.variables)
-        source = np.append(position, -1)[at]
+        source = graph.variables.places_in(posterior.variables, mixture.hidden)
         if not (source >= 0).any():
             raise UnsupportedError(
                 "the posterior to start from is about other variables: none of its atoms, such as "
