@@ -66,6 +66,7 @@ def is_same(one: Posterior, other: Posterior) -> bool:
     return all(np.allclose(a, b, rtol=1e-3, atol=1e-3, equal_nan=True) for a, b in pairs)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # forged numbers may overflow
 @pytest.mark.parametrize(
     "runs", [FEW, pytest.param(ALL, marks=pytest.mark.slow)], ids=["few", "all"]
 )

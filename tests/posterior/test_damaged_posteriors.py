@@ -35,7 +35,7 @@ def ask_everything(posterior: Posterior) -> None:
     posterior.summary()
     if posterior.all_marginals is not None:
         posterior.marginals()
-        posterior.marginal("posA(a0)").sample(2, seed=0)
+        posterior.marginal(posterior.variables.names[0]).sample(2, seed=0)
     if posterior.assignment is not None:
         posterior.map().to_dict()
     if posterior.draws is not None:

@@ -156,11 +156,12 @@ class Propagation:
 
     def arrays(self) -> State:
         names = (
-            "precision", "linear", "message", "copies", "share", "most", "change", "lowest",
-            "is_done", "was_proper",
+            "precision", "linear", "message", "share", "most", "change", "lowest", "is_done",
+            "was_proper",
         )  # fmt: skip
         return {
             **{name: getattr(self, name) for name in names},
+            "copies": Held(self.copies, 1.0, MOST_COPIES, is_whole=True),
             "since": Held(self.since, 0, MOST_STEPS),
             "steps": Held(self.steps, 0, self.max_steps),
             "tied": Held(self.tied, 0, len(self.sites) - 1),

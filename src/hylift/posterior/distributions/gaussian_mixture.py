@@ -27,6 +27,8 @@ ROOT_TWO_PI = float(np.sqrt(2.0 * np.pi))
 TINY = 1e-290  # densities below lose digits
 VANISHING = 750.0
 """A component whose log density is lower than another's by this much does not count."""
+LARGEST = 1e153
+"""Largest mean, whose square does not overflow."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -54,6 +56,8 @@ class GaussianMixture(RealMixture):
             raise ArgumentError(
                 "a component of positive weight has variance 0; an observed value is a PointMass"
             )
+        if (np.abs(arrays[1])[arrays[0] > 0] > LARGEST).any():
+            raise ArgumentError(f"a mean is larger than {LARGEST:g}, and its square overflows")
         for name, array in zip(self._event_ndims, arrays, strict=True):
             object.__setattr__(self, name, read_only(array))
 

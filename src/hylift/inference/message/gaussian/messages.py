@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hylift.inference.held import State
+from hylift.inference.held import WIDEST, State, held
 from hylift.inference.message.gaussian.couplings import Couplings
 from hylift.inference.message.kernels.gaussian import IMPROPER, gather, send
 from hylift.inference.message.layout import FloatArray, in_blocks
@@ -42,7 +42,7 @@ class GaussianMessages:
 
     def arrays(self) -> State:
         """All that the next step depends on."""
-        return {"message": self.message, "total": self.total}
+        return held({"message": self.message, "total": self.total}, -WIDEST, WIDEST)
 
     def step(self, damping: float) -> float | None:
         """Send all messages, and return the largest change; None where a belief would be

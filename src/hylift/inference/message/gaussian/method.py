@@ -122,7 +122,7 @@ class GaBP:
                 most[0] = max(most[0], change)
             if change <= self.tolerance:
                 return change, "converged"
-            if change > GROWN * most[0]:
+            if change / GROWN > most[0]:
                 passing, cause = GaussianMessages.start(couplings), "messages grow without end"
                 return change, "diverged"
             return change, None
