@@ -17,6 +17,8 @@ from benchmarks.methods.run import as_markdown
 from benchmarks.methods.tables import tables
 from hylift.errors import FormatError
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*hard rules say that exactly one")
+
 ROOT = Path(__file__).parents[2]
 
 

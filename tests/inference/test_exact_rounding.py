@@ -99,7 +99,7 @@ PLACES = """
     normal(x(p) | 0, 1e6)
 """
 MEASURED = """
-    r: real
+    r: real[0, inf]
     o(place): real
     normal(o(p) | x(p), r())
 """

@@ -15,6 +15,8 @@ from hylift.language.report import ModelWarning
 from hylift.posterior import Mixture, Posterior
 from hylift.posterior.mapped import MappedMixture
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*hard rules say that exactly one")
+
 MODEL = """
     line = {0, 1}
     pump = {A, B, C}

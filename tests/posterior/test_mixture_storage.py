@@ -374,7 +374,7 @@ def test_an_earlier_version_is_named(stored: bytes, tmp_path: Path) -> None:
     path = tmp_path / "older"
     path.write_bytes(archive(arrays))
 
-    with pytest.raises(FormatError, match="was saved by another version: format 1, not 5"):
+    with pytest.raises(FormatError, match="was saved by another version: format 1, not 6"):
         Posterior.load(path)
 
 

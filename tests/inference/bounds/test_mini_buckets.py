@@ -18,6 +18,7 @@ from hylift.errors import ImpossibleEvidenceError, IntractableError, Unsupported
 from hylift.graph import FactorGraph
 from hylift.inference.bounds.reals import split_reals
 from hylift.inference.bounds.tighten import Relaxation, Tightening
+from hylift.inference.held import arrays_of
 from hylift.inference.terms import Terms
 from hylift.rewrite.kinds import Kinds
 from inference.bounds.wide import Family, wide_model
@@ -259,7 +260,7 @@ def test_steps_can_be_resumed() -> None:
         whole.step()
     for _ in range(4):
         first.step()
-    second.restore({name: np.array(array) for name, array in first.arrays().items()})
+    second.restore({name: a.copy() for name, a in arrays_of(first.arrays()).items()})
     for _ in range(4):
         second.step()
 

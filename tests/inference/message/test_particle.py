@@ -33,6 +33,8 @@ from zoo import (
     toy_hybrid_mln,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*hard rules say that exactly one")
+
 
 def beliefs(posterior: Posterior) -> np.ndarray:
     """Probabilities, means and variances of all variables."""

@@ -129,7 +129,7 @@ class Thresholds:
         known = world.engine.fetch(query.select(columns)) if columns else {}
         _check_observed(world, node, numbers, own, ranges, guards, known)
         leaves: dict[Expr, object] = {atom: known[f"n{i}"] for i, atom in enumerate(numbers)}
-        leaves |= {test: known[f"b{i}"] for i, test in enumerate(truths)}
+        leaves |= {test: np.asarray(known[f"b{i}"], np.bool_) for i, test in enumerate(truths)}
         for part in nodes(expr):
             if isinstance(part, Parameter):
                 declared = world.model.parameter_by_name[part.name]

@@ -279,6 +279,8 @@ class _Writer:
                 return self._atom(expr)
             case Unary(op="-", operand=Number(value=value)) if not _is_negative(value):
                 return f"-({number_text(value)})"  # without brackets it is a number
+            case Unary(op="!", operand=Quantified(is_truth=False) as number):
+                return f"!({self._quantified(number)})"  # without brackets it is an error
             case Unary(op=op, operand=operand):
                 return f"{op}{self.text(operand, _UNARY, is_last)}"
             case Operation():
