@@ -9,6 +9,7 @@ from pathlib import Path
 import hylift as hl
 from benchmarks import (
     bounds,
+    budgets,
     build,
     certified,
     expectation,
@@ -33,6 +34,7 @@ from benchmarks.setting import VARIABLE, Setting, named_data
 ALL = {
     "methods": methods.run,
     "bounds": bounds.run,
+    "budgets": budgets.run,
     "build": build.run,
     "calibration": calibration.run,
     "certified": certified.run,

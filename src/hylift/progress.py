@@ -21,6 +21,17 @@ def silent(share: float, what: str) -> None:
     """Ignore progress."""
 
 
+class Forward:
+    """Progress that never goes back, whatever share it is called with."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress, self._share = progress, 0.0
+
+    def __call__(self, share: float, what: str) -> None:
+        self._share = max(self._share, min(float(share), 1.0))
+        self._progress(self._share, what)
+
+
 def part_of(progress: Progress, name: str, number: int, total: int) -> Progress:
     """The progress of one of several pieces of work, from number 0 on, as a part of all."""
     return lambda share, what: progress(
@@ -48,12 +59,12 @@ def progress_bar() -> Iterator[Progress]:
 
 @contextmanager
 def reported(progress: Progress | bool | None) -> Iterator[Progress]:
-    """The progress that a user asks for: a function, or True for a bar."""
+    """The progress that a user asks for, which never goes back: a function, or True for a bar."""
     if callable(progress):
-        yield progress
+        yield Forward(progress)
     elif progress is True:
         with progress_bar() as bar:
-            yield bar
+            yield Forward(bar)
     elif progress is None or progress is False:
         yield silent
     else:

@@ -15,6 +15,7 @@ from hylift.errors import (
     UnsupportedError,
 )
 from hylift.inference.capabilities import info_of
+from hylift.inference.exact.elimination import DenselyCoupledError
 from hylift.inference.method import Method, Request
 from hylift.inference.prepared import Prepared
 from hylift.inference.solve import solve
@@ -77,6 +78,8 @@ class Attempts:
     notes: list[str] = field(default_factory=list)
     error: Exception | None = None
     """Of the last method without an answer."""
+    is_dense: bool = False
+    """True if a joint Gaussian of the reals is known to be too costly."""
 
     def attempt(self, method: Method, share: float = 1.0, **changes: Any) -> Posterior | None:
         """The answer of a method in a share of the time; None where it has none."""
@@ -91,4 +94,5 @@ class Attempts:
             text = error.text if isinstance(error, HyliftError) else str(error)
             self.notes.append(worded(f"{method.name} has no answer here: ", text))
             self.error = error
+            self.is_dense |= isinstance(error, DenselyCoupledError)
             return None

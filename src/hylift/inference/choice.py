@@ -17,6 +17,7 @@ from hylift.inference.checking.answer import (
 from hylift.inference.checking.check import BOTH, Check
 from hylift.inference.checking.cost import affords_check
 from hylift.inference.exact import Exact
+from hylift.inference.exact.elimination import DenselyCoupledError
 from hylift.inference.expectation import EP
 from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared
@@ -55,28 +56,27 @@ def choose_and_solve(
     """The posterior by exact inference where it is cheap, else by EP or by the runs that check it,
     with notes that say so."""
     clock = Clock(request.seconds, request.began)
+    attempts = Attempts(prepared, request, rewrites, clock)
     why = worded("exact inference is ruled out.")
     if exact:
-        found = _exact(prepared, request, rewrites, clock)
+        found = _exact(attempts)
         if isinstance(found, Posterior):
             if check and rests_on_nodes(found, prepared):
-                found = checked_on_nodes(found, Attempts(prepared, request, rewrites, clock))
+                found = checked_on_nodes(found, attempts)
                 solution = replace(found.solution, seconds=clock.elapsed)
                 found = _as_asked(replace(found, solution=solution), request)
             return found
         why = worded("exact inference is not cheap here: ", found)
-    attempts = Attempts(prepared, request, rewrites, clock)
     found = with_notes(_approximated(attempts, check), attempts)
     solution = replace(found.solution, seconds=clock.elapsed)
     note = worded(f"{solution.method} was chosen, because ", why)
     return _as_asked(replace(found, solution=solution).with_note(note), request)
 
 
-def _exact(
-    prepared: Prepared, request: Request, rewrites: tuple[str, ...] | None, clock: Clock
-) -> Posterior | str:
+def _exact(attempts: Attempts) -> Posterior | str:
     """The exact posterior, or why there is none."""
-    method, limit = Exact(), CHEAP_SECONDS
+    prepared, request, rewrites = attempts.prepared, attempts.request, attempts.rewrites
+    method, limit, clock = Exact(), CHEAP_SECONDS, attempts.clock
     if request.seconds is not None:
         limit = request.seconds / 2
         request = replace(request, progress=_watched(clock, request.progress, limit))
@@ -87,6 +87,7 @@ def _exact(
     try:
         posterior = solve(method, prepared, request.within(limit), rewrites, own)
     except (IntractableError, UnsupportedError) as error:
+        attempts.is_dense = isinstance(error, DenselyCoupledError)
         return error.text
     except MemoryError:
         return "its tables do not fit into memory."
@@ -127,7 +128,7 @@ def _approximated(attempts: Attempts, check: bool) -> Posterior:
     """The answer of EP with a verdict, or of the run that checks it; else of a mixture."""
     graph, request = attempts.prepared.ground, attempts.request
     joint: Posterior | None = None
-    if request.start is None and request.lift != "coarse-to-fine":
+    if request.start is None and request.lift != "coarse-to-fine" and not attempts.is_dense:
         wants_sums = bool(request.tasks & BOTH)
         tasks = request.tasks | BOTH if wants_sums else request.tasks
         if graph.num_factors <= JOINT_FACTORS or (graph.variables.num_states > 0).all():

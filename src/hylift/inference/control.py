@@ -7,16 +7,27 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from hylift.errors import IntractableError
 from hylift.inference.checkpoint import Section
 from hylift.inference.method import Request, Step
 from hylift.posterior import History, Result
 from hylift.posterior.answers import Measure
 from hylift.progress import silent
+from hylift.words import duration
 
 LEAST_SECONDS = 0.1
 """For work after the last step, where the steps have used up the time."""
+BEAT = 0.5
+"""Seconds without a report of progress after which one says that work goes on."""
+MOMENT = 0.5
+"""Seconds for which it is not worth to refuse work."""
 GRACE, GRACE_SHARE = 0.5, 0.1
 """Seconds, and share of the time limit, in which what an answer needs is ended once time is up."""
+
+
+def always() -> bool:
+    """Go on, whatever the clock says."""
+    return True
 
 
 @dataclass(slots=True, eq=False)
@@ -36,6 +47,9 @@ class Control:
     _late_since: float = field(default=np.inf, init=False)
     _earlier_seconds: float = field(default=0.0, init=False)
     _num_sections: int = field(default=0, init=False)
+    _reported: float = field(default=-np.inf, init=False)
+    """When progress was last reported."""
+    _what: str = field(default="preparing", init=False)
 
     def __post_init__(self) -> None:
         if self.request.checkpoint is not None:
@@ -76,20 +90,41 @@ class Control:
             self.end("out_of_time")
         return self.ended is None
 
+    def _beat(self) -> None:
+        """Report that work goes on, where the last report is some time ago."""
+        now = time.perf_counter()
+        if self.request.progress is not silent and now - self._reported > BEAT:
+            self._reported = now
+            self.request.progress(0.0, self._what)
+
     def not_interrupted(self) -> bool:
         """Return False once Ctrl-C has ended the run; running out of time does not count."""
+        self._beat()
         if self.request.interrupt.requested:
             self.end("interrupted")
         return self.ended != "interrupted"
 
     def has_grace(self) -> bool:
         """Return False some time after the limit, or after Ctrl-C: for what an answer needs."""
+        self._beat()
         seconds = self.request.seconds
         if seconds is not None:
             self._late_since = min(self._late_since, seconds)
         if self.request.interrupt.requested:
             self._late_since = min(self._late_since, self.elapsed)
         return self.elapsed < self._late_since + GRACE + GRACE_SHARE * (seconds or 0.0)
+
+    def check_fits(self, seconds: float, what: str) -> None:
+        """Raise unless there is time for work that should take so long, and cannot be interrupted.
+
+        What takes less than a moment is done in any case.
+        """
+        limit = self.request.seconds
+        if limit is not None and seconds > max(limit - self.elapsed, 0.0) + MOMENT:
+            raise IntractableError(
+                f"{what} should take about {duration(seconds)} here, and there is a limit of "
+                f"{duration(limit)}."
+            )
 
     def remaining_seconds(self) -> float | None:
         """Seconds for work after the last step; None for no limit."""
@@ -106,6 +141,7 @@ class Control:
         step = Step(number, self.total_seconds, objective, self.num_classes, self.level)
         self.steps.append(step)
         if request.progress is not silent:
+            self._reported, self._what = time.perf_counter(), what
             request.progress(share, f"{what}: {self.measure} {objective:.6g}")
         if request.callback is not None and self.ended is None:
             answer = request.callback(step)

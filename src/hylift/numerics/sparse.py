@@ -10,12 +10,28 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import splu
+from scipy.sparse.linalg import spilu, splu
 
 from hylift.numerics.kernels import sparse as kernels
 from hylift.numerics.segments import offsets
 
 FloatArray = NDArray[np.float64]
+
+ORDER: dict[str, Any] = {
+    "permc_spec": "MMD_AT_PLUS_A",
+    "diag_pivot_thresh": 0.0,
+    "options": {"SymmetricMode": True},
+}
+"""Minimum degree, with pivots on the diagonal where possible."""
+
+MOST_PRODUCTS = 3_000_000_000
+"""Products of a factorisation, which cannot be interrupted: about half a second."""
+
+SECONDS_PER_PRODUCT = 1e-9
+"""Of the compiled factorisation; entries of the inverse take twice as long."""
+
+ALWAYS_FACTORISED = 1000
+"""Rows up to which no factorisation has more."""
 
 INDEFINITE = -2
 """Result of conjugate gradients that find a direction without positive curvature."""
@@ -47,6 +63,23 @@ def sum_of_blocks(blocks: Iterable[tuple[NDArray[Any], FloatArray]], size: int) 
     return sp.csr_array((np.concatenate(values), at), shape=(size, size))
 
 
+def minimum_degree(matrix: Any) -> NDArray[np.int32]:
+    """(row,): when it is eliminated, in an order that keeps the factors of a symmetric matrix
+    sparse; only places count, and those of the diagonal must be among them."""
+    # SciPy has the order only with factors: these have next to no entries.
+    places = np.full(matrix.nnz, 1e-9), matrix.indices, matrix.indptr
+    same = sp.csc_array(places, matrix.shape)
+    same.setdiag(1.0)
+    return np.asarray(spilu(same, drop_tol=1e-3, fill_factor=1.0, **ORDER).perm_c)
+
+
+def num_products(matrix: Any, step: NDArray[np.int32], most: int) -> int:
+    """Products that it takes to factorise a symmetric matrix by this order; beyond `most`, a lower
+    bound."""
+    order = np.argsort(step).astype(np.int32)
+    return int(kernels.num_products(matrix.indptr, matrix.indices, order, step, most))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SymmetricFactors:
     """The factors of a sparse symmetric matrix, with pivots on its diagonal where possible."""
@@ -55,17 +88,28 @@ class SymmetricFactors:
 
     @classmethod
     def of(cls, matrix: Any) -> SymmetricFactors | None:
-        """The factors; None if the matrix is singular."""
+        """The factors; None if the matrix is singular, or they are not `are_sparse`."""
+        return cls._of_sparse(matrix) if are_sparse(matrix) else None
+
+    @classmethod
+    def _of_sparse(cls, matrix: Any) -> SymmetricFactors | None:
         try:
-            found = splu(
-                matrix.tocsc(),
-                permc_spec="MMD_AT_PLUS_A",
-                diag_pivot_thresh=0.0,
-                options={"SymmetricMode": True},
-            )
+            return cls(splu(matrix.tocsc(), **ORDER))
         except RuntimeError:
             return None
-        return cls(found)
+
+    @classmethod
+    def solution(cls, matrix: Any, right: FloatArray, most_steps: int = 500) -> FloatArray | None:
+        """The solution of matrix · x = right, by factors where they are sparse, and else about, by
+        conjugate gradients; None where there is none."""
+        if are_sparse(matrix):
+            factors = cls._of_sparse(matrix)
+            return None if factors is None else factors.solve(right)
+        matrix = matrix.tocsr()
+        if not (matrix.diagonal() > 0).all():
+            return None
+        x, ended = by_conjugate_gradients(matrix, right, most_steps)
+        return None if ended == INDEFINITE else x
 
     @property
     def step(self) -> NDArray[np.int32]:
@@ -85,6 +129,14 @@ class SymmetricFactors:
     def solve(self, right: FloatArray) -> FloatArray:
         """The solution of matrix · x = right, (row,) or (row, column)."""
         return np.asarray(self.factors.solve(right))
+
+
+def are_sparse(matrix: Any) -> bool:
+    """True if the factors of a symmetric matrix are found soon."""
+    if matrix.shape[0] <= ALWAYS_FACTORISED:
+        return True
+    matrix = matrix.tocsc()
+    return num_products(matrix, minimum_degree(matrix), MOST_PRODUCTS) <= MOST_PRODUCTS
 
 
 def by_conjugate_gradients(

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hylift.graph import Variables
-from hylift.numerics.sparse import SymmetricFactors, by_conjugate_gradients
+from hylift.numerics.sparse import SymmetricFactors
 from hylift.potentials import REAL
 from hylift.potentials.base import FloatArray
 from hylift.proper.common_form import CommonForm
@@ -19,9 +19,6 @@ from hylift.proper.quadratics import IntArray, OpenFactors
 DENSITY, STATES, REST = 0.7, 0.2, 0.1
 """Parts of the precision of a real: for its density g, for what states change, and what stays to
 make the bound finite."""
-
-MAX_DIRECT = 100_000
-"""Reals up to which means come from sparse elimination; above from conjugate gradients."""
 
 ROUNDING = 1e-10
 """Added to a bound for rounding, relative to the absolute values of all summands."""
@@ -64,7 +61,9 @@ def gaussian_bound(
     mean, var = np.full(len(n), np.nan), np.full(len(n), np.nan)
     if len(ids):
         matrix = form.matrix[ids][:, ids] - sp.diags_array(slack[ids] * n[ids])
-        mu = _solve(matrix.tocsr(), linear[ids])
+        mu = SymmetricFactors.solution(matrix, linear[ids])
+        if mu is None:
+            raise np.linalg.LinAlgError
         image = matrix @ mu
         error = linear[ids] - image
         log_peak = 0.5 * n[ids] * np.log(DENSITY * precision[ids] / (2 * np.pi))
@@ -152,14 +151,6 @@ def _largest_on(a: FloatArray, b: FloatArray, reach: FloatArray) -> FloatArray:
     falls = a < 0
     inside = falls & (np.abs(b) < -2 * a * reach)
     return np.asarray(np.where(inside, -(b**2) / np.where(falls, 4 * a, 1.0), end))
-
-
-def _solve(matrix: sp.csr_array, right: FloatArray) -> FloatArray:
-    """An approximate solution of a positive definite system; the caller bounds its error."""
-    factors = SymmetricFactors.of(matrix) if len(right) <= MAX_DIRECT else None
-    return (
-        by_conjugate_gradients(matrix, right, 500)[0] if factors is None else factors.solve(right)
-    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -192,6 +192,15 @@ def bethe_certificate(graph: FactorGraph) -> BetheCertificate:
     return BetheCertificate(True, log_bound if parts.is_known else None, densities, *found)
 
 
+def improper_directions(graph: FactorGraph) -> list[ImproperDirection]:
+    """Some directions and states in which the density of a graph without evidence is improper."""
+    parts = Decomposition.of(graph)
+    exponential = exponential_bound(parts.quadratics, parts.graph.variables)
+    search = _Examination(parts, parts.is_open & np.isnan(exponential.rate))
+    search.run(exponential)
+    return search.violations
+
+
 @dataclass(slots=True, eq=False)
 class _Examination:
     """Looks for a positive definite form below all states, and collects what prevents it."""

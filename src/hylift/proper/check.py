@@ -6,7 +6,7 @@ import numpy as np
 
 from hylift.errors import ImpossibleEvidenceError
 from hylift.graph import FactorGraph
-from hylift.proper.certificate import bethe_certificate
+from hylift.proper.certificate import improper_directions
 from hylift.proper.gaussian import GaussianForm, is_dominant
 from hylift.proper.improper import LIST_ALL
 from hylift.proper.quadratics import open_reals
@@ -30,9 +30,7 @@ def check_proper(graph: FactorGraph) -> None:
     if form is not None:
         form.check_definite()
     elif graph.num_factors <= MOST_FACTORS:
-        certificate = bethe_certificate(graph)
-        if certificate.holds is False:
-            found = certificate.violations[0]
+        for found in improper_directions(graph):
             raise found.error(remedy=worded(found.remedy, LIST_ALL))
 
 

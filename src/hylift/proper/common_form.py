@@ -103,11 +103,10 @@ class CommonForm:
         left = np.flatnonzero(share[of] <= POOR)
         if not len(left):
             return
-        some = (sp.eye_array(len(left)) - relative[left][:, left]).tocsc()
-        factors = SymmetricFactors.of(some)
-        if factors is None:
+        some = sp.eye_array(len(left)) - relative[left][:, left]
+        solved = SymmetricFactors.solution(some, np.ones(len(left)))
+        if solved is None:
             return
-        solved = factors.solve(np.ones(len(left)))
         wrong = np.zeros(len(share), dtype=np.bool_)
         wrong[of[left[~(solved > 0) | ~np.isfinite(solved)]]] = True
         weight[left] = np.where(wrong[of[left]], weight[left], solved)

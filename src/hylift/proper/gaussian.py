@@ -10,11 +10,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
-from hylift.errors import DivergentModelError
+from hylift.errors import DivergentModelError, IntractableError
 from hylift.graph import Evidence, FactorGraph, Variables, real
 from hylift.numerics.sparse import (
     INDEFINITE,
     SymmetricFactors,
+    are_sparse,
     by_conjugate_gradients,
     connected,
     sum_of_blocks,
@@ -24,7 +25,8 @@ from hylift.potentials.base import FloatArray
 from hylift.proper.improper import ImproperDirection
 
 LARGEST_FACTORISED = 20_000
-"""Reals up to which the linear system is factorised; above, conjugate gradients solve it."""
+"""Reals up to which the linear system is factorised, if that is cheap; else conjugate gradients
+solve it."""
 TRIAL_STEPS = 100
 """Steps of conjugate gradients that look for a direction of negative curvature in a large form."""
 
@@ -43,7 +45,8 @@ class GaussianForm:
 
     @classmethod
     def solved(cls, graph: FactorGraph) -> GaussianForm | None:
-        """The form of a graph without evidence, with its maximum; None if it is not Gaussian.
+        """The form of a graph without evidence, with its maximum; None if it is not Gaussian, or
+        its maximum is not found soon.
 
         Raises if the density is improper. Where only bounds make it proper, it is not Gaussian.
         """
@@ -52,6 +55,8 @@ class GaussianForm:
             return None
         try:
             return replace(form, means=form._maximum())
+        except IntractableError:
+            return None
         except DivergentModelError:
             bounded = np.isfinite(graph.variables.lower) | np.isfinite(graph.variables.upper)
             if bounded.any():
@@ -89,7 +94,7 @@ class GaussianForm:
 
     def check_definite(self) -> None:
         """Raise if the form has no maximum."""
-        if len(self.h) <= LARGEST_FACTORISED:
+        if self._is_factorised:
             self._maximum()
         else:
             # A random vector has a part in any direction of negative curvature.
@@ -97,15 +102,24 @@ class GaussianForm:
             trial = scale * np.random.default_rng(0).normal(size=len(self.h))
             self._by_conjugate_gradients(trial, TRIAL_STEPS)
 
+    @property
+    def _is_factorised(self) -> bool:
+        return len(self.h) <= LARGEST_FACTORISED and are_sparse(self.J)
+
     def _maximum(self) -> FloatArray:
         """(variable,): where the density is largest."""
         flat = ~(self.precision > 0)
         if flat.any():
             raise self._improper(int(np.argmax(flat)))
-        if len(self.h) > LARGEST_FACTORISED:
+        if not self._is_factorised:
             found = self._by_conjugate_gradients(self.h)
             if found is not None:
                 return found
+            if not are_sparse(self.J):
+                raise IntractableError(
+                    f"the joint Gaussian of {len(self.h):,} reals is coupled too densely to be "
+                    "factorised, and conjugate gradients do not find its maximum"
+                )
         factors = SymmetricFactors.of(self.J)
         if factors is None:
             raise self._improper(int(np.argmin(self.precision)))

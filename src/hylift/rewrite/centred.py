@@ -249,10 +249,10 @@ def likely_means(graph: FactorGraph) -> FloatArray | None:
     bare = (J.diagonal() <= 0.0).astype(float)
     if not 0 < graph.num_variables <= LARGEST_FACTORISED:
         return None
-    factors = SymmetricFactors.of(J + sp.diags_array(bare))
-    if factors is None:
+    means = SymmetricFactors.solution(J + sp.diags_array(bare), linear)
+    if means is None:
         return None
-    fraction, exponent = np.frexp(factors.solve(linear))
+    fraction, exponent = np.frexp(means)
     mean = np.ldexp(np.round(np.ldexp(fraction, DIGITS)), exponent - DIGITS)
     return np.where(fixed_reals(graph) | ~np.isfinite(mean), 0.0, mean)
 

@@ -7,7 +7,7 @@ of its own, so that the parts are the cliques of an ordinary elimination of repl
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,16 +19,19 @@ from hylift.inference.exact.elimination import (
     FloatArray,
     Ids,
     Ids32,
-    eliminate_reals,
     eliminate_tables,
+    greedy_order,
     number_axes,
+    order_of_reals,
     scope_edges,
     scopes_by_arity,
 )
 from hylift.inference.terms import Terms, joined
-from hylift.numerics.segments import counts_up, offsets, ranges
+from hylift.numerics.segments import counts_up, inverse, offsets, ranges
 
 LOG_2 = float(np.log(2.0))
+MOST_SEARCHED = 20_000
+"""Variables up to which the best order is searched for."""
 LARGE = 600.0
 """A log of states that stands for more."""
 
@@ -109,7 +112,8 @@ def split_tables(num_states: Ids32, terms: list[Terms], max_entries: int) -> Buc
     that together, as far as the tables themselves allow.
 
     Of the order that is best for whole tables and that of minimum degree, the one is taken that
-    has the lower bound. num_states: (variable,), 0 of those that are not there.
+    has the lower bound; of a large graph, one that is found soon.
+    num_states: (variable,), 0 of those that are not there.
     """
     number, states = number_axes(num_states)
     slots = number[np.concatenate([each.slots for each in terms])]
@@ -118,10 +122,10 @@ def split_tables(num_states: Ids32, terms: list[Terms], max_entries: int) -> Buc
     log_states = np.log(states.astype(np.float64))
     edges = scope_edges(scopes, len(states))
     best: tuple[float, Buckets] | None = None
-    for order in (eliminate_tables(log_states, edges), eliminate_reals(len(states), edges)):
-        steps, by_step = order.step[slots], log_states[order.order]
+    for order in _orders(log_states, edges, max_entries):
+        steps, by_step = inverse(order, len(order), np.int32)[slots], log_states[order]
         made = fitting(by_step, slot_ptr, steps, len(states), max_entries, _entries)
-        found = _planned(states[order.order], slot_ptr, steps, terms, made)
+        found = _planned(states[order], slot_ptr, steps, terms, made)
         if not len(found.split):
             return found
         _, bound = found.bound(found.equal_weights())
@@ -129,6 +133,15 @@ def split_tables(num_states: Ids32, terms: list[Terms], max_entries: int) -> Buc
             best = bound, found
     assert best is not None
     return best[1]
+
+
+def _orders(log_states: FloatArray, edges: Ids32, max_entries: int) -> Iterator[Ids32]:
+    """(step,): orders to try."""
+    if len(log_states) > MOST_SEARCHED:
+        yield greedy_order(log_states, edges, float(np.log(max_entries)))
+    else:
+        yield eliminate_tables(log_states, edges).order
+        yield order_of_reals(len(log_states), edges)
 
 
 def fitting(

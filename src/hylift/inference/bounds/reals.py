@@ -22,13 +22,13 @@ from hylift.inference.exact.elimination import (
     FloatArray,
     Ids,
     Ids32,
-    eliminate_reals,
     number_axes,
+    order_of_reals,
     scope_edges,
     scopes_by_arity,
 )
 from hylift.inference.terms import Terms
-from hylift.numerics.segments import offsets, ranges, strides
+from hylift.numerics.segments import inverse, offsets, ranges, strides
 
 LOG_REAL = 0.2
 """Size of a real in a mini-bucket, as the log of states. Storage grows with the square only."""
@@ -104,12 +104,13 @@ def split_reals(
     plain = Terms.of(quadratics, num_states)
     slots, slot_ptr = number[plain.slots], plain.slot_ptr
     inner = scopes_by_arity(slot_ptr[:-1] + plain.num_discrete, plain.num_reals, slots)
-    order = eliminate_reals(len(real), scope_edges(inner, len(real)))
-    step = np.concatenate([order.step, len(real) + np.arange(len(states), dtype=np.int32)])
+    order = order_of_reals(len(real), scope_edges(inner, len(real)))
+    last = len(real) + np.arange(len(states), dtype=np.int32)
+    step = np.concatenate([inverse(order, len(order), np.int32), last])
     sizes = np.concatenate([np.full(len(real), LOG_REAL), np.log(states)])
     slots = step[slots].astype(np.int32)
     made = fitting(sizes, slot_ptr, slots, len(real), max_entries, _entries)
-    return _laid_out(variables, quadratics, plain, real, order.order, slots, states, made)
+    return _laid_out(variables, quadratics, plain, real, order, slots, states, made)
 
 
 def _entries(sizes: FloatArray, made: Split) -> float:

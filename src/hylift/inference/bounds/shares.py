@@ -57,10 +57,9 @@ def centre_of(variables: Variables, quadratics: list[FactorGroup]) -> FloatArray
         np.add.at(linear, group.reals, times * form.b.mean(axis=1)[group.row])
         blocks.append((group.reals, -2 * times[..., None] * form.A.mean(axis=1)[group.row]))
     matrix = sum_of_blocks(blocks, size) + sp.diags_array((num_states > 0).astype(np.float64))
-    factors = SymmetricFactors.of(matrix)
-    if factors is None:
+    centre = SymmetricFactors.solution(matrix, linear)
+    if centre is None:
         return np.clip(np.zeros(size), variables.lower, variables.upper)
-    centre = factors.solve(linear)
     centre = np.where(np.isfinite(centre) & (num_states == 0), centre, 0.0)
     return np.clip(centre, variables.lower, variables.upper)
 
@@ -100,8 +99,8 @@ def shares(
     beside = sp.csr_array((coupling, (own[row], own[column])), shape=(size, size))
     for times in MULTIPLES if extra.any() else MULTIPLES[:1]:
         diagonal = np.where(concerned, whole + times * extra, 1.0)
-        factors = SymmetricFactors.of(sp.diags_array(diagonal) - beside)
-        v = np.full(size, -1.0) if factors is None else factors.solve(np.ones(size))
+        found = SymmetricFactors.solution(sp.diags_array(diagonal) - beside, np.ones(size))
+        v = np.full(size, -1.0) if found is None else found
         if (v > 0).all():
             break
     is_split = count[own] > 1

@@ -29,7 +29,7 @@ PARTICLES, DRAWS = SMC(particles=16, sweeps=5), Gibbs(draws=200, warm_up=50, lon
 MOST_FACTORS, MOST_REWRITTEN, MOST_SECONDS = 2_000_000, 3_000, 0.25
 """Factors of a graph that is rewritten for the check, of one that is drawn from, and the predicted
 time of particles."""
-LEAST_SECONDS = 0.2
+LEAST_SECONDS = 2 * MOST_SECONDS
 """For the check of an answer that has used up its time: a wrong one would be unchecked only."""
 UNCHECKED = (
     "The answer is unchecked: a short run from flat starts, which would show what it misses, takes "

@@ -6,7 +6,7 @@ of a sparse Cholesky factor). A variable is called by its *step*: its position i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from hylift.errors import IntractableError
 from hylift.inference.exact.kernels import elimination as kernels
 from hylift.inference.exact.meter import SECONDS_PER_ENTRY, SECONDS_PER_TRY
 from hylift.numerics.segments import inverse, offsets
-from hylift.numerics.sparse import SymmetricFactors, connected
+from hylift.numerics.sparse import connected, minimum_degree, num_products
 from hylift.words import Wording
 
 FloatArray = NDArray[np.float64]
@@ -47,6 +47,9 @@ CHUNK = 2**23
 FEW_TO_FACTORISE = 1000
 """Graphs up to this size are first eliminated by minimum degree, which SciPy finds at once."""
 
+MOST_PRODUCTS = 20_000_000_000
+"""Products of a factorisation of reals, which cannot be interrupted: some tens of seconds."""
+
 FEW_VARIABLES = 64
 """Graphs up to this size are not bounded first: trying orders is fast enough."""
 
@@ -58,6 +61,14 @@ MARGIN = 1e-6
 
 MAX_ROUNDS = 32
 """Rounds of dropping variables whose tables fit, before a bound is given up."""
+
+
+def never() -> None:
+    """Look at no clock."""
+
+
+class DenselyCoupledError(IntractableError):
+    """The joint Gaussian of the reals is too costly, for each method that needs one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +86,12 @@ class Elimination:
         padded = np.append(self.later, np.int32(-1))
         return np.where(np.diff(self.ptr) > 0, padded[self.ptr[:-1]], np.int32(-1))
 
+    @property
+    def num_products(self) -> float:
+        """Products that it takes to factorise a matrix of reals."""
+        width = np.diff(self.ptr).astype(np.float64)
+        return float(width @ (width + 1))
+
     def separator_sums(self, per_step: FloatArray) -> FloatArray:
         """(step,): sum of a number per step over the later neighbours of each."""
         sums = np.zeros(len(self.order))
@@ -84,7 +101,12 @@ class Elimination:
 
 
 def eliminate_tables(
-    log_states: FloatArray, edges: Ids32, *, log_limit: float = np.inf, effort: float = 1.0
+    log_states: FloatArray,
+    edges: Ids32,
+    *,
+    log_limit: float = np.inf,
+    effort: float = 1.0,
+    look: Callable[[], None] = never,
 ) -> Elimination:
     """An order that keeps the tables of discrete variables small; log_states: (variable,).
 
@@ -92,6 +114,7 @@ def eliminate_tables(
     bandwidth, and greedy ones (mostly fewest edges filled, every fourth time smallest table first),
     with ties broken at random, until that takes longer than the tables, times `effort`. Raises
     where all orders would be, or are, hopelessly beyond the limit (log of the entries of tables).
+    look: called from time to time; it may raise.
     """
     _check_bound(log_states, edges, log_limit)
     num_variables = len(log_states)
@@ -101,7 +124,7 @@ def eliminate_tables(
     rank = np.full(num_variables, -1)
     # Of a forest each pair of neighbours is a table: no order can do better.
     least = np.logaddexp.reduce(log_states[edges].sum(axis=1)) if len(edges) else -np.inf
-    orders = _orders(log_states, edges, component, cost, np.random.default_rng(0))
+    orders = _orders(log_states, edges, component, cost, np.random.default_rng(0), look)
     for tried, (found, given_up) in enumerate(orders):
         by_step = log_states[found.order]
         size = by_step + found.separator_sums(by_step)
@@ -140,6 +163,7 @@ def _orders(
     component: Ids32,
     log_limit: FloatArray,
     rng: np.random.Generator,
+    look: Callable[[], None],
 ) -> Iterator[tuple[Elimination, Flags]]:
     """Orders worth trying, the likeliest first, each with the components (component,) for which
     it was given up, because its tables pass the limit: log_limit (component,), read at every try.
@@ -149,7 +173,7 @@ def _orders(
         yield eliminate_reals(num, edges), none
     tries = num_tries(num)
     graph = (log_states, edges, component, log_limit)
-    first, passed, work = _greedy(*graph, np.zeros(num), True)
+    first, passed, work = _greedy(*graph, np.zeros(num), True, look)
     yield first, passed
     banded = reverse_cuthill_mckee(_links(num, edges).tocsr(), symmetric_mode=True)
     for order in (np.arange(num, dtype=np.int32), banded.astype(np.int32)):
@@ -158,9 +182,18 @@ def _orders(
     for attempt in range(1, tries):
         if work > MAX_WORK:
             return
-        elimination, given_up, more = _greedy(*graph, rng.random(num), attempt % 4 != 3)
+        elimination, given_up, more = _greedy(*graph, rng.random(num), attempt % 4 != 3, look)
         work += more
         yield elimination, given_up
+
+
+def greedy_order(log_states: FloatArray, edges: Ids32, log_limit: float) -> Ids32:
+    """(step,): an order by fewest edges filled; from where the tables of a connected part pass the
+    limit on, as numbered."""
+    component = connected(len(log_states), edges)
+    limits = np.full(int(component.max(initial=-1)) + 1, log_limit)
+    graph = (log_states, edges, component, limits)
+    return _greedy(*graph, np.zeros(len(log_states)), True, never)[0].order
 
 
 def _greedy(
@@ -170,6 +203,7 @@ def _greedy(
     log_limit: FloatArray,
     noise: FloatArray,
     by_fill: bool,
+    look: Callable[[], None],
 ) -> tuple[Elimination, Flags, int]:
     """A greedy order, the components (component,) for which it was given up, and the work done."""
     state = _start(log_states, edges, component, log_limit, noise)
@@ -177,6 +211,7 @@ def _greedy(
     while state.counts[kernels.LEFT] > 0:
         left, short = kernels.greedy(state, by_fill, CHUNK)
         work += CHUNK - left
+        look()
         if short:
             state = _with_room(state, short)
     step = int(state.counts[kernels.STEPS])
@@ -249,12 +284,24 @@ def _bandwidth(order: Ids32, edges: Ids32) -> int:
 
 
 def eliminate_reals(num_variables: int, edges: Ids32, num_last: int = 0) -> Elimination:
-    """An order that keeps the factor of a sparse matrix sparse: SciPy's minimum degree, with
-    variables of very many neighbours last, and after them `num_last` more in their own order."""
-    if num_last:
-        first = eliminate_reals(num_variables, edges[(edges < num_variables).all(axis=1)])
-        last = num_variables + np.arange(num_last, dtype=np.int32)
-        return _eliminate_by(np.concatenate([first.order, last]), edges)
+    """The elimination of reals in an order that keeps the factor of a sparse matrix sparse, and
+    after them of `num_last` more in their own order; raises where any would take too long."""
+    first = order_of_reals(num_variables, edges[(edges < num_variables).all(axis=1)])
+    order = np.append(first, num_variables + np.arange(num_last, dtype=np.int32))
+    if len(order) > FEW_TO_FACTORISE:
+        pattern = _pattern(len(order), edges)
+        step = inverse(order, len(order), np.int32)
+        if num_products(pattern, step, MOST_PRODUCTS) > MOST_PRODUCTS:
+            raise DenselyCoupledError(
+                f"the joint Gaussian of {len(order):,} reals takes more than {MOST_PRODUCTS:.0e} "
+                "products: its reals are coupled too densely",
+                OBSERVE_MORE,
+            )
+    return _eliminate_by(order, edges)
+
+
+def order_of_reals(num_variables: int, edges: Ids32) -> Ids32:
+    """SciPy's minimum degree, with variables of very many neighbours last."""
     degree = np.bincount(edges.reshape(-1), minlength=num_variables)
     hub = degree > max(64.0, 10 * np.sqrt(num_variables))
     rank = np.where(hub, num_variables, 0)
@@ -262,11 +309,8 @@ def eliminate_reals(num_variables: int, edges: Ids32, num_last: int = 0) -> Elim
     number = np.cumsum(~hub, dtype=np.int32) - np.int32(1)
     inner = edges[~hub[edges].any(axis=1)]
     if len(inner):
-        # Any dominant matrix with this pattern will do: only the order of its columns is used.
-        factors = SymmetricFactors.of(_dominant(len(plain), number[inner]))
-        assert factors is not None
-        rank[plain] = factors.step
-    return _eliminate_by(np.argsort(rank, kind="stable").astype(np.int32), edges)
+        rank[plain] = minimum_degree(_pattern(len(plain), number[inner]))
+    return np.argsort(rank, kind="stable").astype(np.int32)
 
 
 def _eliminate_by(order: Ids32, edges: Ids32) -> Elimination:
@@ -278,14 +322,13 @@ def _eliminate_by(order: Ids32, edges: Ids32) -> Elimination:
     return _sorted(order, ptr, later)
 
 
-def _dominant(num_variables: int, edges: Ids32) -> csc_array:
-    """The symmetric matrix with -1 for every edge, and row sums of 1."""
+def _pattern(num_variables: int, edges: Ids32) -> csc_array:
+    """The symmetric matrix with a 1 for every edge, and on its diagonal."""
     own = np.arange(num_variables, dtype=np.int32)
     row, column = np.concatenate([edges.T, edges.T[::-1], [own, own]], axis=1)
-    count = np.bincount(column, minlength=num_variables)
     order = np.lexsort((row, column))
-    values = np.where(row == column, count[column], -1.0)[order]
-    return csc_array((values, row[order], offsets(count)), (num_variables,) * 2)
+    start = offsets(np.bincount(column, minlength=num_variables))
+    return csc_array((np.ones(len(row)), row[order], start), (num_variables,) * 2)
 
 
 def _links(num_variables: int, edges: Ids32) -> coo_array:

@@ -22,8 +22,10 @@ from hylift.inference.exact.elimination import (
 )
 from hylift.inference.exact.kernels import gaussian as kernels
 from hylift.inference.exact.local import MOST_AXES, LocalStates, solve_local
+from hylift.inference.exact.meter import SECONDS_PER_NUMBER
 from hylift.inference.terms import Terms
 from hylift.numerics.segments import counts_up, inverse, offsets, ranges, strides
+from hylift.numerics.sparse import SECONDS_PER_PRODUCT
 
 NONE = np.zeros(0, dtype=np.int64)
 
@@ -76,6 +78,14 @@ class Components:
         degree = np.diff(self.elimination.ptr)[: len(self.real)] + 2.0
         per_state = np.bincount(self.of_step, weights=degree, minlength=self.num_components)
         return self.log_num_states + np.log(np.maximum(per_state, 1.0))
+
+    def seconds(self) -> float:
+        """Predicted for all states."""
+        width = np.diff(self.elimination.ptr)[: len(self.real)].astype(np.float64)
+        products = np.bincount(self.of_step, width**2, self.num_components)
+        per_number = np.exp(self.log_work()).sum() * SECONDS_PER_NUMBER
+        per_product = np.exp(self.log_num_states) @ products * SECONDS_PER_PRODUCT
+        return float(per_number + per_product)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,7 +14,7 @@ from scipy.special import ndtr
 
 from hylift.errors import IntractableError, UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup
-from hylift.inference.exact.elimination import Flags, FloatArray
+from hylift.inference.exact.elimination import DenselyCoupledError, Flags, FloatArray
 from hylift.inference.exact.integrated import Integrated, integrate_reals
 from hylift.inference.exact.lattices.lattice import LatticeError
 from hylift.inference.exact.meter import Meter
@@ -239,6 +239,8 @@ def _summed(
     lattices are refused; or the reals, where it is infinite."""
     try:
         return _summed_once(kinds, axes, max_entries, marginals, meter, promote=True)
+    except DenselyCoupledError:
+        raise
     except IntractableError as refusal:
         try:
             some = min(max_entries, MOST_CLOSED)

@@ -19,7 +19,7 @@ from hylift.inference.exact.gaussian import (
 from hylift.inference.exact.lattices.collapsed import DIVERGES, RESOLUTION, Collapsed
 from hylift.inference.exact.lattices.lattice import Cells, Lattice
 from hylift.inference.exact.lattices.promotion import to_promote
-from hylift.inference.exact.meter import SECONDS_PER_NUMBER, Meter
+from hylift.inference.exact.meter import Meter
 from hylift.inference.exact.nodes.axes import Axes, put_on_axes
 from hylift.inference.terms import Terms
 from hylift.numerics.segments import ranges
@@ -204,8 +204,7 @@ def integrate_reals(
     if not choices:
         _check_components(kinds, components, max_entries)
         if meter is not None:
-            work = float(np.exp(components.log_work()).sum())
-            meter.begin(work * SECONDS_PER_NUMBER, len(axes.free))
+            meter.begin(components.seconds(), len(axes.free))
         gaussian = solve_states(components, terms, maximise=maximise, moments=moments)
         return Integrated(axes, groups, components, gaussian)
     found: list[OnLattice] = []

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -34,11 +35,21 @@ class Meter:
     progress: Progress
     limit: float = np.inf
     """Seconds; a pass that would take longer is refused before it begins."""
+    began: float = field(default_factory=time.perf_counter)
+    """The time from which the limit counts."""
     what: str = "eliminating variables"
     seconds: float = 0.0
     """Predicted for all passes so far."""
     done: float = 0.0
     """The share of this pass."""
+
+    def look(self) -> None:
+        """Report while an order of elimination is searched for, and end that when time is up."""
+        if time.perf_counter() - self.began > self.limit:
+            raise IntractableError(
+                f"exact inference found no order of elimination in {duration(self.limit)}."
+            )
+        self.progress(0.0, "finding an order")
 
     def begin(self, seconds: float, num_variables: int) -> None:
         """A pass over so many variables, whose numbers should take so many seconds."""

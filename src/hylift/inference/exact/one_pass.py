@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
@@ -23,6 +24,7 @@ from hylift.inference.exact.elimination import (
     Ids32,
     eliminate_tables,
     limit_of,
+    never,
     number_axes,
     scope_edges,
     scopes_by_arity,
@@ -158,7 +160,7 @@ def sum_states(
     meter: Meter,
 ) -> PassResult:
     """Sums (or maximises) over the axes, the free reals having been dealt with."""
-    plan, order, own, of_components, constant = plan_tables(reals, max_entries)
+    plan, order, own, of_components, constant = plan_tables(reals, max_entries, meter.look)
     _, num_states = number_axes(reals.axes.num_states)
     share = 0.5 if marginals else 1.0
     work = plan.seconds(marginals=marginals)
@@ -195,7 +197,7 @@ def sum_states(
 
 
 def plan_tables(
-    reals: Integrated, max_entries: int
+    reals: Integrated, max_entries: int, look: Callable[[], None] = never
 ) -> tuple[tables.TablePlan, Elimination, Terms, Terms, float]:
     """A plan to eliminate the axes, its order, its factors (tables, then those of components),
     and the sum of components without axes."""
@@ -215,7 +217,7 @@ def plan_tables(
             log_states[number[reals.promoted.lattice.real]] += np.log(COARSE / RESOLUTION)
             log_limit += LOG_TRIMMED
         edges = scope_edges([number[scope] for scope in scopes], len(num_states))
-        order = eliminate_tables(log_states, edges, log_limit=log_limit)
+        order = eliminate_tables(log_states, edges, log_limit=log_limit, look=look)
     _check_cliques(order, num_states, len(reals.axes.real), max_entries)
     step = reals.axes.spread(order.step)
     plan = tables.plan(order, num_states[order.order], step, own, *parts, lattice=lattice)

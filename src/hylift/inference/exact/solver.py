@@ -84,7 +84,7 @@ class Exact:
         refuse_start("Exact", request.start)
         control = Control(request)
         limit, whole = request.seconds, prepared.whole or prepared
-        meter = Meter(request.progress, np.inf if limit is None else limit)
+        meter = Meter(request.progress, np.inf if limit is None else limit, request.began)
         meter.seconds = SECONDS_PER_FACTOR * whole.source.num_factors
         kinds = _kinds_of(prepared.ground)
         log_partition, marginals, objective, expect, drawn = None, None, None, None, None

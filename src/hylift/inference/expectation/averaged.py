@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from scipy import special
 
+from hylift.inference.control import always
 from hylift.inference.expectation.joint import FloatArray, Ids, Solved
 from hylift.inference.expectation.kernels import averages as kernels
 from hylift.inference.expectation.kernels import joint as joint_kernels
@@ -84,7 +86,9 @@ class Climbed(NamedTuple):
     bound: FloatArray  # (part,): without constants; -inf where something impossible is left
 
 
-def climbed(sites: Sites, probs: FloatArray, sweeps: int) -> Climbed:
+def climbed(
+    sites: Sites, probs: FloatArray, sweeps: int, go_on: Callable[[], bool] = always
+) -> Climbed:
     """The best states, in each part of the graph, on the way of coordinate ascent from these
     (point,): all reals together given the states, then one variable after the other. On a ground
     graph every sweep raises the bound. Sites must be in closed form.
@@ -101,7 +105,7 @@ def climbed(sites: Sites, probs: FloatArray, sweeps: int) -> Climbed:
         is_better = bound > best.bound
         best.bound[is_better] = bound[is_better]
         np.copyto(best.probs, probs, where=is_better[part])
-        if number == sweeps or solved.failed.any():
+        if number == sweeps or solved.failed.any() or not go_on():
             break
         second = solved.covariance + joint.square(solved.mean)
         table = tables_of(sites, every, solved.mean, second, table_ptr, is_whole=True)
@@ -113,7 +117,7 @@ def climbed(sites: Sites, probs: FloatArray, sweeps: int) -> Climbed:
     return best
 
 
-def lower_bound(sites: Sites, probs: FloatArray) -> float:
+def lower_bound(sites: Sites, probs: FloatArray, go_on: Callable[[], bool] = always) -> float:
     """E[log ψ] + H of independent states and the best joint Gaussian beside them, near to these
     states (point,) or to the most probable ones, in each part of the graph: at most log Z; -inf
     where something impossible keeps a probability."""
@@ -122,8 +126,10 @@ def lower_bound(sites: Sites, probs: FloatArray) -> float:
     np.maximum.at(top, points.variable, probs)
     likely = (1 - CERTAIN) * probs + CERTAIN * (probs == top[points.variable])
     likely /= np.bincount(points.variable, likely)[points.variable]
-    bounds = [climbed(sites, start, SWEEPS).bound for start in (probs, likely)]
-    return float(np.maximum(*bounds).sum()) + points.graph.log_constant + sites.joint.constant
+    best = climbed(sites, probs, SWEEPS, go_on).bound
+    if go_on():
+        best = np.maximum(best, climbed(sites, likely, SWEEPS, go_on).bound)
+    return float(best.sum()) + points.graph.log_constant + sites.joint.constant
 
 
 def _bound(

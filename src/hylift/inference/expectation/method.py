@@ -28,8 +28,12 @@ from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared, View
 from hylift.inference.settings import check_ground
 from hylift.numerics.segments import argmaxima
+from hylift.numerics.sparse import SECONDS_PER_PRODUCT
 from hylift.posterior import LogPartition, Posterior, Result
 from hylift.words import Wording, counted, doubt
+
+LEAST_STEPS = 3
+"""Steps without which EP is not worth to begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,8 @@ class EP:
         num_classes = view.graph.num_variables if classes is None else int(classes.max()) + 1
         control.enter_level(num_classes)
         sites = Sites.of(view.graph, classes)
+        seconds = sites.joint.elimination.num_products * 3 * SECONDS_PER_PRODUCT
+        control.check_fits(LEAST_STEPS * seconds, "EP")
         share = None if self.damping is None else 1.0 - self.damping
         state = Propagation(sites, self.tolerance, self.max_steps, share)
         _check_start(state)
@@ -81,7 +87,9 @@ class EP:
         is_exact = _is_exact(view, state, result)
         log_z = LogPartition(state.log_total(), "exact")
         if not is_exact:
-            log_z = LogPartition(log_z.value, "estimate", at_least=_at_least(sites, state.probs()))
+            log_z = LogPartition(
+                log_z.value, "estimate", at_least=_at_least(sites, state.probs(), control)
+            )
         beliefs = marginals(state) if "marginals" in request.tasks else []
 
         def decode(seconds: float | None) -> Decoded:
@@ -139,12 +147,12 @@ def _is_exact(view: View, state: Propagation, result: Result) -> bool:
     return is_discrete and is_settled and view.prepared.is_forest
 
 
-def _at_least(sites: Sites, probs: FloatArray) -> float | None:
+def _at_least(sites: Sites, probs: FloatArray, control: Control) -> float | None:
     """A certain lower bound on log Z: that of independent states near these (point,), beside the
-    best joint Gaussian. sites: without copies."""
-    if any(piece.numeric is not None for piece in sites.pieces):
+    best joint Gaussian; None where there is no time for it. sites: without copies."""
+    if not control.should_continue() or any(piece.numeric is not None for piece in sites.pieces):
         return None
-    bound = lower_bound(sites, probs)
+    bound = lower_bound(sites, probs, control.should_continue)
     return bound if np.isfinite(bound) else None
 
 

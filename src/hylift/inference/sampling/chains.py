@@ -32,6 +32,9 @@ Seeds = Sequence[np.random.SeedSequence]
 BURST = 1 << 23
 """Work between two looks at the clock: some hundredths of a second."""
 
+LEAST_SCOUTED = 2
+"""Sweeps of a scout, however late it is."""
+
 MOST_SWEEPS = 100
 """Of a burst."""
 
@@ -93,15 +96,18 @@ class Chains:
         ]
         return cls(graph, layout, control, total, thin, members)
 
-    def scout(self, sweeps: int) -> NDArray[np.float64]:
-        """(chain, sweep, variable): the course of a few sweeps."""
+    def scout(self, sweeps: int, until: float = np.inf) -> NDArray[np.float64]:
+        """(chain, sweep, variable): the course of a few sweeps, of fewer from a time on."""
         values = np.empty((len(self.members), sweeps, self.graph.num_variables))
         records = [
             room_to_warm_up(stored, self.layout.terms.num_scores, self.layout.blocks, len(values))
             for stored in values
         ]
-        self.run(records, 0, sweeps, 0)
-        return values
+        made = 0
+        while made < sweeps and (made < LEAST_SCOUTED or self.control.elapsed < until):
+            first, made = made, min(made + self.burst(), sweeps)
+            self.run(records, first, made, 0)
+        return values[:, :made]
 
     def warm_up(self, records: list[Record], draws: int, least: int) -> int:
         """Sweeps that each chain has made: so many, or fewer if time ran out, but the least.

@@ -157,8 +157,10 @@ class _Sampled:
         *seeds, own = np.random.SeedSequence(request.seed).spawn((ROUNDS + 1) * count + 1)
         layout = Layout.of(kinds, count, own)
         terms, blocks = layout.terms, layout.blocks
-        starts = dispersed(graph, layout, seeds[count:], count, control)
         total = method.warm_up + method.draws
+        none = Chains(graph, layout, control, total, method.thin, [])
+        control.check_fits(2 * LEAST_DRAWS * 1e-9 * none.work * count, "Gibbs")
+        starts = dispersed(graph, layout, seeds[count:], count, control)
         chains = Chains.at(starts, seeds[:count], graph, layout, control, total, method.thin)
         room = MOST_STORED // max(method.chains * graph.num_variables, 1)
         room = min(max(room, LEAST_DRAWS), method.draws)

@@ -33,7 +33,8 @@ def dispersed(
     graph: FactorGraph, layout: Layout, seeds: Seeds, num_chains: int, control: Control
 ) -> FloatArray:
     """(chain, variable): where chains begin: the ends of short ones that are farthest apart."""
-    seconds, began = control.request.seconds, control.elapsed
+    seconds = control.request.seconds
+    until = np.inf if seconds is None else control.elapsed + MOST_SHARE * seconds
     places, means, squares, worth = [], [], [], []
     for first in range(0, num_chains * ROUNDS, num_chains):
         own = seeds[first : first + num_chains]
@@ -41,12 +42,13 @@ def dispersed(
         rngs = [np.random.default_rng(seed) for seed in own]
         begin = random_starts(graph, layout.terms, rngs, seconds=half)
         scouts = Chains.at(begin, own, graph, layout, control, SWEEPS)
-        values = scouts.scout(SWEEPS)[:, SWEEPS // 2 :]
+        values = scouts.scout(SWEEPS, until)
+        values = values[:, values.shape[1] // 2 :]
         places.append(values[:, -1])
         means.append(values.mean(axis=1))
         squares.append((values**2).mean(axis=(0, 1)))
         worth.append([chain.log_density[LAST] for chain in scouts.members])
-        if seconds is not None and control.elapsed - began > MOST_SHARE * seconds:
+        if control.elapsed > until:
             control.hurry()
             break
     mean = np.concatenate(means)

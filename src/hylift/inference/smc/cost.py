@@ -6,15 +6,13 @@ import numpy as np
 
 from hylift.graph import FactorGraph
 from hylift.inference.smc.method import SMC
-from hylift.inference.smc.run import needs_values
+from hylift.inference.smc.run import PER_SLOT, PER_VALUE, needs_values
 from hylift.rewrite.parts import parts_of
 
 LEAST, STEPS = 0.01, 30
 """Seconds of any run; and powers to which particles raise the distribution, as a rule."""
 PER_STATE, PER_UPDATE, PER_REAL = 1e-7, 4e-7, 3e-9
 """Seconds for a state of a variable of a particle; in a part with reals; and for each of these."""
-PER_VALUE, PER_SLOT = 2e-6, 2e-7
-"""Seconds for a variable of a particle that has values of reals; and for a slot of a function."""
 
 
 def particle_seconds(graph: FactorGraph, method: SMC) -> float:

@@ -37,6 +37,8 @@ BURST = 1 << 23
 LONGEST = 1 << 26
 """The same where a sweep of all parts and groups takes longer than that."""
 
+SECONDS_PER_WORK = 4e-9
+
 MOST_STEPS = 100
 """Of a burst."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numba import get_num_threads
 from numpy.typing import NDArray
 
 from hylift.archive import Arrays
@@ -20,7 +21,7 @@ from hylift.inference.smc.answers import GroupAnswers, joined
 from hylift.inference.smc.base import flat_base, flat_probs, started_base
 from hylift.inference.smc.cliques import cliques_of
 from hylift.inference.smc.kernels.temper import FINAL
-from hylift.inference.smc.population import PILOT, Cells, Population
+from hylift.inference.smc.population import PILOT, SECONDS_PER_WORK, Cells, Population
 from hylift.inference.smc.tempered import Tempered
 from hylift.rewrite.kinds import Kinds
 from hylift.rewrite.parts import parts_of, some_parts
@@ -36,6 +37,12 @@ MOST_NUMBERS, LEAST_NUMBERS = 1 << 29, 1 << 12
 
 ROOM = 1 << 25
 """Numbers that all mixtures may take."""
+
+LEAST_SWEEPS = 2
+"""One on the way, and the one that is recorded."""
+
+PER_VALUE, PER_SLOT = 2e-6, 2e-7
+"""Seconds for a variable of a particle that has values of reals; and for a slot of a function."""
 
 MOST_COMPONENTS = 32
 """Of the mixture of a real."""
@@ -150,6 +157,13 @@ def needs_values(graph: FactorGraph) -> NDArray[np.bool_]:
     return np.asarray(needs[part])
 
 
+def sweep_of_values(kinds: Kinds, size: Size) -> float:
+    """Predicted seconds of a sweep of particles that have values of reals."""
+    slots = sum(group.scope.size for group in kinds.functions)
+    each = PER_VALUE * kinds.graph.num_variables + PER_SLOT * slots
+    return size.groups * size.particles * each
+
+
 def _collapsed(kinds: Kinds, size: Size, control: Control) -> Population:
     """Particles of states alone: reals are integrated out."""
     graph, start = kinds.graph, control.request.start
@@ -163,6 +177,8 @@ def _collapsed(kinds: Kinds, size: Size, control: Control) -> Population:
     else:
         base = started_base(graph.variables, start).log_probs
     seed, sweeps = control.request.seed, size.sweeps
+    work = size.groups * size.particles * float(cliques.work().sum()) / get_num_threads()
+    control.check_fits(LEAST_SWEEPS * work * SECONDS_PER_WORK, "SMC")
     pilot = Cells.of(cliques, 1, min(size.particles, PILOT), sweeps, [seed, 1])
     pilot.phase[:, cliques.part["num_joint"] > 0] = FINAL  # enumerated
     return Population(
@@ -183,6 +199,7 @@ def _collapsed(kinds: Kinds, size: Size, control: Control) -> Population:
 def _tempered(kinds: Kinds, size: Size, control: Control) -> Tempered:
     """Particles of states and reals."""
     graph, start = kinds.graph, control.request.start
+    control.check_fits(LEAST_SWEEPS * sweep_of_values(kinds, size), "SMC")
     first, second = np.random.SeedSequence(control.request.seed).spawn(2)
     base = None if start is None else started_base(graph.variables, start)
     if base is None or not base.is_proper:

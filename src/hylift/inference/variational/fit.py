@@ -148,16 +148,18 @@ class Fitter:
         source = coarse.problem.layout.entries_of(view.parent)
         state = coarse.candidates[0]
         entries = np.ascontiguousarray(state.q.entries[:, source])
-        if coarse.is_gaussian and self.settings.components == 1:
+        is_gaussian = coarse.is_gaussian
+        if is_gaussian and self.settings.components == 1:
             form = GaussianForm.solved(view.graph)
-            assert form is not None
-            entries = gaussian_product(problem, form).entries
+            is_gaussian = form is not None
+            if form is not None:
+                entries = gaussian_product(problem, form).entries
         # A part has the weights of the one that its variables were in.
         parts = np.zeros(problem.num_parts, dtype=np.int64)
         parts[problem.part] = coarse.problem.part[view.parent]
         q = Mixtures(np.ascontiguousarray(state.q.weights[:, parts]), entries)
         hard = coarse.hard
-        if self.settings.by_coordinates and problem.has_exact_updates and not coarse.is_gaussian:
+        if self.settings.by_coordinates and problem.has_exact_updates and not is_gaussian:
             return self._by_coordinates(problem, hard, q, alone=True)
         memory = state.memory
         if memory is not None:
@@ -170,7 +172,7 @@ class Fitter:
         at = self.objectives.at(problem, "search", hard).evaluate(q)
         rho, calm = state.rho[:, parts], state.calm[:, parts]
         state = replace(state, q=q, at=at, memory=memory, rho=rho, calm=calm)
-        found = FitState(problem, hard, (state,), coarse.is_gaussian)
+        found = FitState(problem, hard, (state,), is_gaussian)
         return self._anew_if_better(view, found) if view.is_last else found
 
     def _anew_if_better(self, view: View, state: FitState) -> FitState:
@@ -242,8 +244,8 @@ class Fitter:
         settings = self.settings
         self.single = products.take([0])
         if not self._go_on():
-            copies = self._copies(problem, self.single)
-            return self._begun(problem, hard, copies, is_gaussian=False)
+            single = as_betas(problem, self.single)  # which is cheaper than copies of it
+            return self._begun(problem, hard, single, is_gaussian=False)
         starts = random_starts(problem, settings.restarts, settings.components, self.rng, products)
         few = settings.components == 1 and not problem.functions
         most = FEW_STEPS if few else SEARCH_STEPS
@@ -335,6 +337,8 @@ class Fitter:
     def _refined(self, state: FitState, candidate: State) -> tuple[State, bool]:
         """A candidate after its last steps, with the final accuracy."""
         settings, problem = self.settings, state.problem
+        if not self._go_on():
+            return candidate, False
         if state.is_gaussian and (problem.functions or settings.needs_grids):
             candidate, _ = descend(
                 self.objectives.at(problem, "search", state.hard), settings.optimiser, candidate,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hylift.archive import Arrays
 from hylift.components import Gaussians
-from hylift.inference.control import Control
+from hylift.inference.control import Control, always
 from hylift.inference.held import Held, State, checked, count
 from hylift.inference.loop import StepInfo, run_steps
 from hylift.inference.variational.kernels import sweep
@@ -40,11 +40,6 @@ VERTEX_WORK = 1_000_000
 REAL_SWEEPS, VERTEX_SWEEPS = 2, 3
 FEW_SWEEPS = 5
 """Sweeps after which single products are compared."""
-
-
-def always() -> bool:
-    """For callers without a limit of time."""
-    return True
 
 
 def gaussian_product(problem: FitProblem, form: GaussianForm) -> Mixtures:
@@ -178,6 +173,8 @@ class Ascent:
         """
         starts = np.concatenate([product.entries, self.vertices(rng, count, go_on)])
         for some in slices(len(starts), self.chunk):
+            if not go_on():
+                break
             q = self.objective.problem.products(starts[some])
             starts[some] = self.follow(q, most_sweeps=FEW_SWEEPS, go_on=go_on).entries
         problem, q = self.objective.problem, self.objective.problem.products(starts)

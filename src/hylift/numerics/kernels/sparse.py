@@ -62,6 +62,33 @@ def _dot(a, b):
     return total
 
 
+@njit(cache=True)
+def num_products(indptr, indices, order, step, most):
+    """Products of a Cholesky factorisation in an order, at least; where there are more than `most`,
+    not all are counted.
+
+    Row by row: its entries are the steps on the paths from those of the matrix up the tree.
+    """
+    num = len(order)
+    parent, mark, count = np.empty(num, np.int32), np.empty(num, np.int32), np.zeros(num, np.int64)
+    total = 0
+    for row in range(num):
+        parent[row], mark[row] = -1, row
+        v = order[row]
+        for at in range(indptr[v], indptr[v + 1]):
+            column = step[indices[at]]
+            while column < row and mark[column] != row:
+                mark[column] = row
+                if parent[column] == -1:
+                    parent[column] = row
+                count[column] += 1
+                total += 2 * count[column]
+                column = parent[column]
+        if total > most:
+            return total
+    return total
+
+
 SINGULAR = 1e-14
 """A pivot this small against its diagonal entry counts as zero: the form is not definite."""
 

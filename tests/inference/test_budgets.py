@@ -1,0 +1,133 @@
+"""Limits of time: what would not fit is left out before it begins, and what goes on is reported."""
+
+import time
+
+import numpy as np
+import pytest
+
+import hylift as hl
+from hylift.errors import IntractableError
+from hylift.inference.control import Control
+from hylift.inference.exact import elimination
+from hylift.inference.exact.meter import Meter
+from hylift.inference.expectation import method as expectation
+from hylift.inference.method import Request
+from hylift.numerics import sparse
+from hylift.progress import Forward, Progress, silent
+from tests.hybrid_models import random_hybrid
+
+
+class Clock:
+    """Seconds that pass with each look."""
+
+    def __init__(self, each: float) -> None:
+        self.each, self.now = each, 0.0
+
+    def __call__(self) -> float:
+        self.now += self.each
+        return self.now
+
+
+def control(seconds: float | None, progress: Progress = silent) -> Control:
+    return Control(Request(frozenset({"marginals"}), 0, progress, seconds=seconds))
+
+
+@pytest.fixture
+def dense(monkeypatch: pytest.MonkeyPatch) -> hl.FactorGraph:
+    """Reals that count as too closely coupled."""
+    monkeypatch.setattr(elimination, "FEW_TO_FACTORISE", 3)
+    monkeypatch.setattr(elimination, "MOST_PRODUCTS", 20)
+    return random_hybrid(0, 1.0)
+
+
+def test_work_that_does_not_fit_is_refused_before_it_begins() -> None:
+    with pytest.raises(IntractableError, match="EP should take about 90 s here, and there is a"):
+        control(3.0).check_fits(90.0, "EP")
+
+
+def test_work_that_fits_is_not_refused() -> None:
+    control(3.0).check_fits(2.0, "EP")
+    control(0.01).check_fits(0.2, "EP")  # which is not worth a refusal
+    control(None).check_fits(1e6, "EP")
+
+
+@pytest.mark.parametrize("method", ["exact", "ep", "gibbs", "smc"])
+def test_a_joint_gaussian_that_takes_too_long_is_refused(
+    dense: hl.FactorGraph, method: str
+) -> None:
+    with pytest.raises(IntractableError, match="coupled too densely"):
+        hl.infer(dense, method)
+
+
+def test_the_default_goes_on_to_methods_without_a_joint_gaussian(dense: hl.FactorGraph) -> None:
+    found = hl.infer(dense)
+
+    assert found.solution.method.startswith("BVI")
+    assert any("coupled too densely" in note for note in found.solution.notes)
+
+
+def test_the_order_of_reals_is_known_without_factors(monkeypatch: pytest.MonkeyPatch) -> None:
+    def factorised(*_: object, **__: object) -> None:
+        raise AssertionError("factorised")
+
+    monkeypatch.setattr(sparse, "splu", factorised)
+    edges = np.array([[0, 1], [1, 2], [0, 3]], dtype=np.int32)
+
+    found = elimination.eliminate_reals(4, edges)
+
+    assert np.diff(found.ptr).max() == 1
+
+
+def test_a_search_for_an_order_ends_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "perf_counter", Clock(0.4))
+    meter, size = Meter(silent, 1.0, began=0.0), 200
+    edges = np.random.default_rng(0).integers(size, size=(500, 2), dtype=np.int32)
+    edges = edges[edges[:, 0] != edges[:, 1]]
+    monkeypatch.setattr(elimination, "CHUNK", 10)
+
+    with pytest.raises(IntractableError, match="found no order of elimination in 1 s"):
+        elimination.eliminate_tables(np.full(size, np.log(2.0)), edges, look=meter.look)
+
+
+def test_the_bound_beside_ep_is_left_out_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def bound(*_: object) -> float:
+        raise AssertionError("computed")
+
+    monkeypatch.setattr(expectation, "lower_bound", bound)
+
+    found = hl.infer(random_hybrid(0, 1.0), "ep", seconds=1e-9, check=False)
+
+    assert found.solution.result == "out_of_time"
+    assert found.log_partition is not None
+    assert found.log_partition.at_least is None
+
+
+def test_progress_never_goes_back() -> None:
+    seen: list[float] = []
+    progress = Forward(lambda share, _: seen.append(share))
+
+    for share in (0.0, 0.5, 0.2, 1.7, 0.9):
+        progress(share, "sampling")
+
+    assert seen == [0.0, 0.5, 0.5, 1.0, 1.0]
+
+
+def test_the_progress_of_all_methods_together_never_goes_back() -> None:
+    seen: list[float] = []
+
+    hl.infer(random_hybrid(1, 1.0), exact=False, progress=lambda share, _: seen.append(share))
+
+    assert len(seen) > 2
+    assert seen == sorted(seen)
+
+
+def test_long_work_between_two_steps_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "perf_counter", Clock(0.1))
+    seen: list[str] = []
+    run = control(None, lambda _, what: seen.append(what))
+
+    for _ in range(50):
+        assert run.should_continue()
+
+    assert 3 <= len(seen) <= 15
+    assert set(seen) == {"preparing"}
