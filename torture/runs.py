@@ -15,6 +15,7 @@ import numba
 import numpy as np
 
 import hylift as hl
+from benchmarks.budgets import MODELS
 from benchmarks.families.practice import PRACTICE, written
 from hylift.inference import checkpoint
 from hylift.inference.capabilities import METHODS
@@ -136,7 +137,10 @@ def threads(seed: int) -> Threads:
 
 
 def some_large_graph(rng: Rng) -> hl.FactorGraph:
-    """Hundreds of variables that most methods cannot solve in a second."""
+    """Hundreds or thousands of variables that most methods cannot solve in a second."""
+    if rng.random() < 0.2:
+        make = MODELS[str(rng.choice(list(MODELS)))]
+        return make(4 * int(10 ** rng.uniform(2.0, 3.5)))
     if rng.random() < 0.4:
         family = str(rng.choice(list(PRACTICE)))
         return written(family, int(rng.integers(10**6))).graph()

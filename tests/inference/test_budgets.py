@@ -11,9 +11,12 @@ from hylift.inference.control import Control
 from hylift.inference.exact import elimination
 from hylift.inference.exact.meter import Meter
 from hylift.inference.expectation import method as expectation
+from hylift.inference.local.terms import LocalTerms
 from hylift.inference.method import Request
+from hylift.inference.search.functions import FunctionMoves
 from hylift.numerics import sparse
 from hylift.progress import Forward, Progress, silent
+from hylift.rewrite.kinds import Kinds
 from tests.hybrid_models import random_hybrid
 
 
@@ -131,3 +134,28 @@ def test_long_work_between_two_steps_is_reported(monkeypatch: pytest.MonkeyPatch
 
     assert 3 <= len(seen) <= 15
     assert set(seen) == {"preparing"}
+
+
+def test_a_mixture_that_had_no_time_has_all_its_components() -> None:
+    found = hl.infer(random_hybrid(0, 1.0), hl.BVI(components=3), seconds=1e-9, check=False)
+
+    assert found.solution.result == "out_of_time"
+    assert found.mixture is not None
+    assert found.mixture.num_components == 3
+
+
+def test_moves_of_functions_end_with_the_time() -> None:
+    def laplace(state: np.ndarray, value: np.ndarray) -> np.ndarray:
+        return -np.abs(value - 0.3 - 0.4 * state)
+
+    graph = hl.FactorGraph.build(
+        {"a": hl.boolean, "x": hl.interval(0.0, 1.0)}, [(hl.Function(laplace, 1, 1), ["a", "x"])]
+    )
+    kinds = Kinds.of(graph)
+    moves = FunctionMoves.of(kinds, LocalTerms.of(kinds))
+    looks = iter([True] * 5 + [False] * 100)
+    values = np.zeros(2)
+
+    moves.ascend(values, lambda: next(looks))
+
+    assert len(list(looks)) > 90

@@ -147,7 +147,8 @@ def _approximated(attempts: Attempts, check: bool) -> Posterior:
         return unchecked(joint, attempts) if check else joint
     if joint is not None:
         attempts.notes.append(doubt("EP did not converge, and other answers may be off, too."))
-    found = attempts.attempt(MIXTURE) or attempts.attempt(PRODUCT) or joint
+    is_late = request.seconds is not None and attempts.clock.for_checks <= 0
+    found = (None if is_late else attempts.attempt(MIXTURE)) or attempts.attempt(PRODUCT) or joint
     if found is None:
         assert attempts.error is not None
         raise attempts.error

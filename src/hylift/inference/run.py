@@ -82,9 +82,10 @@ def infer(
 
     `tasks` are the answers to compute at once: 'marginals', 'logz', 'map'. After `seconds`, which
     all methods that are tried share, a method that takes steps returns its best answer; exact
-    inference refuses what should take longer. Variational methods and MaxWalkSAT can start from an
-    earlier posterior (`start`); others refuse it. `callback(step)` is called after each step; if it
-    returns True, the run stops. `progress(share, what)` is called from time to time; True is a bar.
+    inference refuses what should take longer, as do EP, Gibbs and SMC where a few steps would.
+    Variational methods and MaxWalkSAT can start from an earlier posterior (`start`); others refuse
+    it. `callback(step)` is called after each step; if it returns True, the run stops.
+    `progress(share, what)` is called from time to time; True is a bar.
 
     Ctrl-C stops a method that takes steps, and returns the best so far, with a note; a second one
     ends it at once. `checkpoint` is a file in which such a run is stored from time to time. If it

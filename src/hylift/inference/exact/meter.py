@@ -35,7 +35,7 @@ class Meter:
     progress: Progress
     limit: float = np.inf
     """Seconds; a pass that would take longer is refused before it begins."""
-    began: float = field(default_factory=time.perf_counter)
+    began: float = field(default_factory=lambda: time.perf_counter())
     """The time from which the limit counts."""
     what: str = "eliminating variables"
     seconds: float = 0.0

@@ -32,6 +32,8 @@ from hylift.numerics.sparse import SECONDS_PER_PRODUCT
 from hylift.posterior import LogPartition, Posterior, Result
 from hylift.words import Wording, counted, doubt
 
+SECONDS_PER_NUMERIC = 3e-5
+"""For a site without closed form, at each step."""
 LEAST_STEPS = 3
 """Steps without which EP is not worth to begin."""
 
@@ -77,7 +79,9 @@ class EP:
         num_classes = view.graph.num_variables if classes is None else int(classes.max()) + 1
         control.enter_level(num_classes)
         sites = Sites.of(view.graph, classes)
+        numeric = sum(len(piece) for piece in sites.pieces if piece.numeric is not None)
         seconds = sites.joint.elimination.num_products * 3 * SECONDS_PER_PRODUCT
+        seconds += numeric * SECONDS_PER_NUMERIC
         control.check_fits(LEAST_STEPS * seconds, "EP")
         share = None if self.damping is None else 1.0 - self.damping
         state = Propagation(sites, self.tolerance, self.max_steps, share)

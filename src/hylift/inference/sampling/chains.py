@@ -35,6 +35,9 @@ BURST = 1 << 23
 LEAST_SCOUTED = 2
 """Sweeps of a scout, however late it is."""
 
+PER_NUMBER, PER_SMOOTHED = 3e-7, 1.3e-4
+"""Seconds to report on a stored number; and on a real of functions, whose density is smoothed."""
+
 MOST_SWEEPS = 100
 """Of a burst."""
 
@@ -170,6 +173,15 @@ class Chains:
             work += functions.work
         return work * self.thin + 1
 
+    def has_to_report(self, made: int) -> bool:
+        """True once the time that is left is needed for marginals and diagnostics of the draws."""
+        seconds, record = self.control.request.seconds, self.layout.terms.variable
+        if seconds is None:
+            return False
+        given = np.count_nonzero((record["num_states"] == 0) & (record["movable"] == 0))
+        needed = PER_NUMBER * made * len(self.members) * len(record) + PER_SMOOTHED * int(given)
+        return self.control.elapsed + needed > seconds
+
     def burst(self) -> int:
         """Draws of a burst."""
         return int(np.clip(BURST // self.work, 1, MOST_SWEEPS))
@@ -257,6 +269,8 @@ class _Sweeps:
                 kept = record.marks[1::2].copy()
                 record.marks[: len(kept)] = kept
         result: Result | None = "max_steps" if stop == self.draws else None
+        if result is None and not self.is_warm_up and chains.has_to_report(stop):
+            chains.control.end("out_of_time")
         if result is None and self.is_warm_up and self._has_used_its_time():
             result = "out_of_time"
         what = "warming up" if self.is_warm_up else "sampling"

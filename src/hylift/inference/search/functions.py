@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.inference.control import always
 from hylift.inference.local.functions import Part, colors
 from hylift.inference.local.kernels import worth_of_each
 from hylift.inference.local.terms import LocalTerms
@@ -58,28 +61,31 @@ class FunctionMoves:
         worths = [self._worth(x, some, x[some.variables])[0].max(initial=0.0) for some in self.sets]
         return float(max(worths, default=0.0))
 
-    def ascend(self, x: FloatArray) -> bool:
-        """Move each variable of `x` to its best value given the others; True if one gained."""
+    def ascend(self, x: FloatArray, go_on: Callable[[], bool] = always) -> bool:
+        """Move each variable of `x` to its best value given the others, or fewer where it says not
+        to go on; True if one gained."""
         gained = False
         for some in self.sets:
+            if not go_on():
+                break
             is_real = self.terms.variable["num_states"][some.variables] == 0
             if not is_real.all():
-                gained |= self._ascend_states(x, some)
+                gained |= self._ascend_states(x, some, go_on)
             if is_real.any():
-                gained |= self._ascend_reals(x, some)
+                gained |= self._ascend_reals(x, some, go_on)
         return gained
 
-    def _ascend_states(self, x: FloatArray, some: FunctionSet) -> bool:
+    def _ascend_states(self, x: FloatArray, some: FunctionSet, go_on: Callable[[], bool]) -> bool:
         num_states = self.terms.variable["num_states"][some.variables]
         now = x[some.variables].copy()
         best, worth = now.copy(), self._worth(x, some, now)
-        for state in range(int(num_states.max())):
+        for state in itertools.takewhile(lambda _: go_on(), range(int(num_states.max()))):
             tried = np.where(num_states > state, state, now)
             worth = self._keep_better(best, worth, tried, self._worth(x, some, tried))
         x[some.variables] = best
         return bool((best != now).any())
 
-    def _ascend_reals(self, x: FloatArray, some: FunctionSet) -> bool:
+    def _ascend_reals(self, x: FloatArray, some: FunctionSet, go_on: Callable[[], bool]) -> bool:
         """The best of a grid along each real and of peaks, then of ever nearer points."""
         record = self.terms.variable[some.variables]
         now = x[some.variables].copy()
@@ -90,14 +96,14 @@ class FunctionMoves:
         high = np.where(np.isfinite(record["upper"]), record["upper"], now + reach)
         low, high = np.where(is_real, np.minimum(low, now), now), np.where(is_real, high, now)
         best, worth = now.copy(), self._worth(x, some, now)
-        for share in np.linspace(0, 1, NUM_POINTS):
+        for share in itertools.takewhile(lambda _: go_on(), np.linspace(0, 1, NUM_POINTS)):
             tried = low + share * (high - low)
             worth = self._keep_better(best, worth, tried, self._worth(x, some, tried))
         for peak in self.landmarks.value[:, some.variables]:
             tried = np.where(np.isnan(peak), now, peak)
             worth = self._keep_better(best, worth, tried, self._worth(x, some, tried))
         width = (high - low) / (NUM_POINTS - 1)
-        for _ in range(NUM_HALVINGS):
+        for _ in itertools.takewhile(lambda _: go_on(), range(NUM_HALVINGS)):
             width *= 0.5
             for tried in (np.maximum(low, best - width), np.minimum(high, best + width)):
                 worth = self._keep_better(best, worth, tried, self._worth(x, some, tried))

@@ -233,7 +233,7 @@ class _Climber:
             if any_taken:
                 continue
             values = self._values()
-            if not self.functions.ascend(values):
+            if not self.functions.ascend(values, lambda: not is_late()):
                 return True
             load(self.terms, self.search, values)
         return False

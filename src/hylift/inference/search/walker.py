@@ -198,7 +198,8 @@ class Walker:
         """Moves the variables of functions until none gains."""
         for _ in range(MOST_SWEEPS):
             values = self.values()
-            if not self.functions.sets or not self.functions.ascend(values):
+            go_on = self.control.should_continue
+            if not self.functions.sets or not self.functions.ascend(values, go_on):
                 return
             self.picks += sum(len(some.variables) for some in self.functions.sets)
             self.go_to(values)

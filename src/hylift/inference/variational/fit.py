@@ -376,6 +376,8 @@ class Fitter:
         else:
             value, error = state.value_and_error
         solved = state.is_gaussian and self.settings.components == 1
+        if q.num_components < self.settings.components:
+            q = Mixtures.even(np.repeat(q.entries, self.settings.components, 2), problem.num_parts)
         return Fit(view, problem, q, value, error, state.converged, hard == np.inf, solved)
 
     def _kept_feasible(self, q: Mixtures, final: Objective) -> Mixtures:
