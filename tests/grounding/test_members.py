@@ -109,6 +109,16 @@ def test_a_quantifier_with_many_members_is_told_what_to_count() -> None:
     )
 
 
+def test_a_count_of_open_formulas_is_told_what_to_count() -> None:
+    text = "p = {1, ..., 40}\nCan(p)\nLikes(p)\n0.1 Likes(x)\n"
+    with pytest.raises(ModelError) as caught:
+        hl.ground(hl.parse(text + "2 COUNT x: (Can(x) ^ Likes(x)) >= 2"))
+    assert "as in 'Part(x) <=> (Can(x) ^ Likes(x)).'; or quantify over fewer" in str(caught.value)
+
+    rules = "Part(p)\nPart(x) <=> (Can(x) ^ Likes(x)).\n2 COUNT x: Part(x) >= 2"
+    assert hl.ground(hl.parse(text + rules)).num_factors == 40 + 40 + 1
+
+
 def test_what_has_a_predicate_of_its_own_is_counted() -> None:
     rules = "Part(person, job)\nPart(x, j) <=> (Can(x) ^ Likes(x, j)).\n"
     rule = "2 Done(j) => EXIST x (On(x, j) ^ Part(x, j))"

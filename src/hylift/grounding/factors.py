@@ -21,10 +21,13 @@ from hylift.grounding.query import Groundings, counts, groundings
 from hylift.grounding.world import World
 from hylift.language.lowering.formula import Leaf, Slot
 from hylift.language.lowering.lower import lower
-from hylift.language.syntax import AGGREGATES, Atom, Constant, Expr, Term
+from hylift.language.syntax import Atom, Constant, Expr, Quantified, Term
 from hylift.language.text.formatter import shown
-from hylift.language.walk import conditioning_variables, free_variables
+from hylift.language.walk import conditioning_variables, free_variables, nodes
 from hylift.words import Wording, worded
+
+COUNTED = ("EXIST", "FORALL", "COUNT")
+"""Quantifiers of which it is enough to count for how many constants their formula holds."""
 
 MAX_SLOTS = 2000
 """Most slots that are compared with each other."""
@@ -194,13 +197,9 @@ def _smaller(world: World, plan: RulePlan) -> str:
     members, size = max(plan.sizes, key=lambda one: one[1], default=(None, 0))
     if members is not None and size > 1:
         text = f"{members.quantifier} {', '.join(members.variables)} has {size:,} members here"
-        if members.quantifier in AGGREGATES or isinstance(members.body, Atom):
+        if members.quantifier not in COUNTED or isinstance(members.body, Atom):
             return f"{text}; choose fewer, or split the rule into smaller ones"
-        own = ", ".join(dict.fromkeys(free_variables(members.body)))
-        return (
-            f"{text}; give what it says of each a predicate of its own, of which it is enough to "
-            f"count the true ones, as in 'Part({own}) <=> ({shown(members.body)}).'"
-        )
+        return f"{text}; {_counted_apart(members.body)}"
     true_only = [
         name
         for name in dict.fromkeys(atom.predicate for atom in plan.slots)
@@ -209,7 +208,19 @@ def _smaller(world: World, plan: RulePlan) -> str:
     flags = " ".join(f"--closed {name}" for name in true_only)
     close = worded("close some of its predicates (", Wording(f"closed={true_only}", flags), "), ")
     rest = "quantify over fewer constants, or split it into smaller formulas"
-    return worded(close, rest) if true_only else rest
+    if true_only:
+        return worded(close, rest)
+    found = (node for node in nodes(plan.rule.formula) if isinstance(node, Quantified))
+    apart = (n for n in found if n.quantifier in COUNTED and not isinstance(n.body, Atom))
+    return next((f"{_counted_apart(node.body)}; or {rest}" for node in apart), rest)
+
+
+def _counted_apart(body: Expr) -> str:
+    own = ", ".join(dict.fromkeys(free_variables(body)))
+    return (
+        "give what it says of each a predicate of its own, of which it is enough to count the true "
+        f"ones, as in 'Part({own}) <=> ({shown(body)}).'"
+    )
 
 
 def _names_true_ones(world: World, name: str) -> bool:
