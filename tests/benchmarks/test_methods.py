@@ -117,7 +117,7 @@ def test_figures_on_the_page_are_those_of_today_where_that_is_quick_to_see(name:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["method"], "no benchmark 'method'; there are methods, bounds, build"),
+        (["method"], "no benchmark 'method'; there are methods, bounds, budgets"),
         (["uai", "--markdown", "page.md"], "--markdown is for 'methods'"),
         (["methods", "--markdown", "missing.md"], "missing.md: no such file"),
     ],

@@ -103,7 +103,8 @@ def test_a_checkpoint_that_expands_is_refused_before_it_is_read(
     monkeypatch.setattr("hylift.archive.LARGE", 100_000)
     path = tmp_path / "run.ckpt"
     arrays = unpacked(stored(FEW[0], path)[1]) | {"0/more": np.zeros(1_000_000)}
-    np.savez_compressed(path.open("wb"), **arrays, digest=digest_of(arrays))
+    with path.open("wb") as file:
+        np.savez_compressed(file, **arrays, digest=digest_of(arrays))
 
     with pytest.raises(FormatError, match=r"expands from .* are read"):
         ended(FEW[0], path)

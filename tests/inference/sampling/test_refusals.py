@@ -113,7 +113,7 @@ def test_constraints_that_nothing_satisfies_are_refused() -> None:
     )
 
 
-@pytest.mark.parametrize(("low", "high"), [(1e8, 1e8 + 1e-6), (1.0, 1 + 1e-14), (-5e-324, 5e-324)])
+@pytest.mark.parametrize(("low", "high"), [(1e8, 1e8 + 1e-6), (1.0, 1 + 1e-14)])
 def test_bounds_with_few_numbers_between_them_are_refused(low: float, high: float) -> None:
     graph = FactorGraph.build(
         {"x": interval(low, high)}, [(ConditionalQuadratic.square(-1.0), ["x"])]
