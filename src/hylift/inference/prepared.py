@@ -14,7 +14,7 @@ from hylift.lifting import Lifting, lift
 from hylift.posterior import Assignment, Marginals, with_observed
 from hylift.posterior.answers import Kind, is_exact
 from hylift.posterior.marginals import Batches
-from hylift.proper.check import check_proper
+from hylift.proper.check import check_proper, check_units
 from hylift.rewrite.centred import ByOrigin
 from hylift.rewrite.kinds import in_standard_form, with_tables
 from hylift.rewrite.merge import merge_factors
@@ -48,7 +48,9 @@ class Prepared:
 
     @classmethod
     def of(cls, graph: FactorGraph) -> Prepared:
-        found = Conditioned.of(in_standard_form(graph, keeps_origins=True))
+        source = in_standard_form(graph, keeps_origins=True)
+        check_units(source)
+        found = Conditioned.of(source)
         return cls(found, with_tables(in_standard_form(found.graph)))
 
     def rewritten(self, names: Collection[str], *, maximise: bool = False) -> Prepared:

@@ -321,14 +321,17 @@ def _gaussian(expr: Gaussian, leaf: LeafValue) -> NumberValue:
 
 
 LEAST_VARIANCE = 1e-280
-"""Below it, a variance that is positive by its form has underflowed: all values are impossible."""
+"""Below it, a variance that depends on atoms, and is positive by its form, has underflowed: all
+values are impossible."""
 
 
 def _normal(expr: Normal, leaf: LeafValue) -> NumberValue:
     """-(y - mean)² / 2 var - ½ log(2π var); impossible where a hidden variance is 0."""
     var = _plain(expr.var, leaf)
     residual = _number(expr.value, leaf) - _number(expr.mean, leaf)
-    none = var < LEAST_VARIANCE if _is_positive(expr.var, leaf) else np.zeros(var.shape, bool)
+    none = np.zeros(var.shape, bool)
+    if not isinstance(expr.var, Number | Parameter) and _is_positive(expr.var, leaf):
+        none = var < LEAST_VARIANCE
     if isinstance(residual, np.ndarray):
         none = none | (var == 0)
     if not none.any():

@@ -12,6 +12,8 @@ import numpy as np
 from numba import njit
 
 EPS = 2.0**-52
+LEAST = 1e-308
+"""Stands for a probability that has underflowed."""
 SPLIT, LARGEST = 2.0**27 + 1.0, 2.0**960
 
 
@@ -137,8 +139,8 @@ def lost(A, b, c, row, x, size, multiplicity, first, num_states, probs, own, by_
 
     size: (factor, real), distances from x; first: (factor, discrete slot), where the states of
     its variable begin in probs; own: (factor,), its part. Without probs the largest size counts.
-    A state is at most as probable as its least probable variable. Terms without reals change no
-    odds where one state is certain.
+    A state is at most as probable as its least probable variable, but for what rounding may have
+    taken from it. Terms without reals change no odds where one state is certain.
     """
     total = 0.0
     count = c.shape[1]
@@ -157,6 +159,8 @@ def lost(A, b, c, row, x, size, multiplicity, first, num_states, probs, own, by_
             at = x[f, min(s, x.shape[1] - 1)]
             values[s], moving = _sizes(A[r, s], b[r, s], c[r, s], at, size[f], slope)
             if len(probs):
+                lifted = math.log(max(weights[s], LEAST)) + EPS * (values[s] + moving)
+                weights[s] = max(weights[s], math.exp(min(lifted, 0.0)))
                 total += multiplicity[f] * weights[s] * (values[s] + moving)
             most = max(most, values[s] + moving)
             moved += weights[s] * moving

@@ -63,6 +63,7 @@ def densities(passing: ParticleMessages, has_time: Callable[[], bool]) -> RealBe
     lower, upper, centre = (a[real] for a in (proposals.lower, proposals.upper, proposals.centre))
     num_panels = NUM_PANELS if has_time() else FEW_PANELS
     edges = _first_edges(passing, real, num_panels)
+    _check_increasing(passing, real, edges)
     nodes, weights = gauss_legendre_nodes(edges, DEGREE)
     logs = _incoming(passing, real, nodes)
     if logs is None:
@@ -73,6 +74,7 @@ def densities(passing: ParticleMessages, has_time: Callable[[], bool]) -> RealBe
         open_ones = np.flatnonzero(~settled)
         if not len(open_ones) or not has_time():
             break
+        _check_increasing(passing, real[open_ones], edges_then[open_ones])
         finer, of_finer = gauss_legendre_nodes(edges_then[open_ones], DEGREE)
         more = _incoming(passing, real[open_ones], finer)
         if more is None:
