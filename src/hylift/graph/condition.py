@@ -14,9 +14,8 @@ from hylift.graph.evidence import Evidence
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup, by_signature, by_slots, join_groups
 from hylift.graph.variables import Variables
-from hylift.potentials import REAL, ConditionalQuadratic, Function
+from hylift.potentials import REAL, ConditionalQuadratic
 from hylift.potentials.about import FAR, QuadraticAbout
-from hylift.potentials.function import Reducible
 
 MEASUREMENTS = -1
 """`Part.source` of factors that stand for measurements."""
@@ -145,9 +144,7 @@ class Observed:
         no, by their observed states, if those are few; and all others together."""
         own, states = group.potential, group.potential.slot_states
         discrete = [slot for slot in slots if states[slot] != REAL]
-        if not (
-            isinstance(own, Function) and isinstance(own.log_potential, Reducible) and discrete
-        ):
+        if not (own.may_be_simpler and discrete):
             return [factors]
         known = self.value[group.scope[np.ix_(factors, discrete)]]
         found, which = np.unique(known, axis=0, return_inverse=True)

@@ -40,7 +40,6 @@ from hylift.inference.solve import solve
 from hylift.posterior import Posterior
 from hylift.posterior.summary import warn_of_doubt
 from hylift.posterior.trust import of_assignment
-from hylift.potentials import Table
 from hylift.progress import Progress, announce_compilation, reported
 from hylift.words import Wording, counted, listed, option, worded
 
@@ -173,7 +172,7 @@ def _naming_hard_rules(graph: FactorGraph) -> Iterator[None]:
         hard = [
             f"'{label}'"
             for label, potential in potentials.items()
-            if isinstance(potential, Table) and np.isneginf(potential.flat).any()
+            if (form := potential.quadratic()) is not None and np.isneginf(form.c).any()
         ]
         message = str(error.args[0]).removesuffix(".")
         if hard and not any(rule in message for rule in hard):

@@ -130,6 +130,16 @@ class Potential(ABC):
         return reduced(self, row, slots, values)
 
     @property
+    def may_be_simpler(self) -> bool:
+        """True if `simpler` depends on which values are known."""
+        return False
+
+    def simpler(self, fixed: tuple[int, ...], values: FloatArray) -> Potential | None:
+        """The simpler potential of the other slots, with the same rows, where the `fixed` ones
+        have values (row, fixed slot); None where there is none."""
+        return None
+
+    @property
     def num_rows(self) -> int:
         """Number of parameter rows."""
         return len(self.flat)

@@ -153,9 +153,11 @@ class Function(Potential):
                 "(np.where stands for 'if')"
             ) from error
 
+    @property
+    def may_be_simpler(self) -> bool:
+        return isinstance(self.log_potential, Reducible)
+
     def simpler(self, fixed: tuple[int, ...], values: FloatArray) -> Potential | None:
-        """The simpler potential of the other slots, with the same rows, where the `fixed` ones
-        have values (row, fixed slot); None where there is none."""
         if not isinstance(self.log_potential, Reducible):
             return None
         return self.log_potential.given(np.concatenate([self._rows, values], axis=1), fixed)

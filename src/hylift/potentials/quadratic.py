@@ -294,6 +294,12 @@ def closed_form(potential: Potential) -> Table | ConditionalQuadratic | None:
     return ConditionalQuadratic.of_form(form, states)
 
 
+def as_table(potential: Potential) -> Table | None:
+    """A potential as a table; None where it has no quadratic form, or reals in it."""
+    closed = None if potential.num_reals else closed_form(potential)
+    return closed if isinstance(closed, Table) else None
+
+
 def as_quadratic(potential: Potential) -> ConditionalQuadratic | None:
     """A potential as a conditional quadratic; None without a quadratic form, or without reals."""
     closed = closed_form(potential) if potential.num_reals else None

@@ -198,10 +198,7 @@ def _fixed(
     found = Reduced(whole.take(row), left, tuple(sorted(known)), ordered[:, order])
     if not left:
         return Table(found.log_value(new_row, [])), new_row
-    simpler = None
-    if isinstance(found.whole, Function):
-        simpler = found.whole.simpler(found.fixed, found.values)
-    return simpler or found, new_row
+    return found.whole.simpler(found.fixed, found.values) or found, new_row
 
 
 def _last_of_symmetric(

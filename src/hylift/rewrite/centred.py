@@ -22,8 +22,7 @@ from hylift.numerics.kernels import expansion as kernels
 from hylift.numerics.sparse import SymmetricFactors, connected_by, sum_of_blocks
 from hylift.potentials.about import about_points
 from hylift.potentials.base import FloatArray, QuadraticForm
-from hylift.potentials.quadratic import ConditionalQuadratic, as_quadratic
-from hylift.potentials.table import Table
+from hylift.potentials.quadratic import ConditionalQuadratic, as_quadratic, as_table
 
 EPS = float(np.finfo(np.float64).eps)
 FEW_LOST, DIGITS = 1e-9, 28
@@ -279,7 +278,7 @@ def lost_in_tables(
     """Rough rounding errors of the tables of hidden variables, which have these ids: large
     log-values lose digits where they cancel."""
     at = np.zeros(graph.num_variables)
-    tables = (group for group in graph.groups if isinstance(group.potential, Table))
+    tables = (group for group in graph.groups if as_table(group.potential) is not None)
     every = np.ones(len(part), dtype=bool)
     return _lost(((group, at, ids) for group in tables), every, beliefs, part)
 

@@ -20,7 +20,7 @@ from hylift.graph.variables import Variables
 from hylift.numerics.grouping import first_members, group_rows
 from hylift.numerics.segments import counts_up, first_of_each, number_lists, offsets, ranges
 from hylift.potentials import Table
-from hylift.potentials.table import ByState
+from hylift.potentials.quadratic import as_table
 from hylift.rewrite.relations import JointStates, Possible, joint_states, relations_of
 from hylift.rewrite.rewritten import Rewritten
 from hylift.rewrite.state_map import KNOWN, SAME, StateMap
@@ -89,7 +89,8 @@ def _summed(graph: FactorGraph, clusters: _Clusters) -> FactorGraph:
     sorted_: list[FactorGroup] = []
     for group in graph.groups:
         touches = is_cluster[group.scope].any(axis=1)
-        if not isinstance(group.potential, Table) or not touches.any():
+        whole = as_table(group.potential)
+        if whole is None or not touches.any():
             found.append(group)
             continue
         if not touches.all():
@@ -99,7 +100,7 @@ def _summed(graph: FactorGraph, clusters: _Clusters) -> FactorGraph:
         which, _ = group_rows(orders)
         for number, order in enumerate(orders[first_members(which)].tolist()):
             own = some.take(np.flatnonzero(which == number))
-            table = Table(group.potential.log_table.transpose(0, *(1 + slot for slot in order)))
+            table = Table(whole.log_table.transpose(0, *(1 + slot for slot in order)))
             sorted_.append(replace(own, potential=table, scope=own.scope[:, order]))
     added = [_added(group) for group in merge_groups(sorted_)]
     return replace(graph, groups=merge_groups([*found, *added]))
@@ -125,8 +126,9 @@ def _without_constants(groups: Sequence[FactorGroup]) -> tuple[list[FactorGroup]
     """Factors without tables that are the same everywhere, and the sum of those."""
     kept, constant = [], 0.0
     for group in groups:
-        if isinstance(group.potential, Table):
-            flat = group.potential.flat
+        table = as_table(group.potential)
+        if table is not None:
+            flat = table.flat
             same = (flat == flat[:, :1]).all(axis=1) & np.isfinite(flat[:, 0])
             gone = same[group.row]
             constant += float(group.multiplicity[gone] @ flat[group.row[gone], 0])
@@ -152,7 +154,7 @@ def _clusters(graph: FactorGraph, possible: Possible) -> _Clusters | None:
     found = joint_states(possible, relations_of(graph), MOST_STATES)
     stays = np.zeros(graph.num_variables, dtype=bool)
     for group in graph.groups:
-        if not isinstance(group.potential, ByState):
+        if group.potential.quadratic() is None:
             stays[group.scope] = True
     chosen = [_take(one, np.asarray(~stays[one.member].any(axis=1))) for one in found]
     cluster = np.full(graph.num_variables, -1)

@@ -12,7 +12,7 @@ from hylift.graph import FactorGroup
 from hylift.graph.factors import by_slots
 from hylift.numerics.segments import inverse
 from hylift.potentials.base import FloatArray, Potential
-from hylift.potentials.quadratic import ConditionalQuadratic, as_quadratic
+from hylift.potentials.quadratic import ConditionalQuadratic, as_quadratic, as_table
 from hylift.potentials.table import Table
 
 
@@ -77,8 +77,8 @@ def pieces(group: FactorGroup) -> list[FactorGroup]:
 def dependent(group: FactorGroup) -> list[FactorGroup]:
     """The factors of a group of tables, each over the slots on which it really depends, without
     those that are 0 everywhere."""
-    table = group.potential
-    assert isinstance(table, Table)
+    table = as_table(group.potential)
+    assert table is not None
     values = table.log_table
     varies = np.zeros((len(values), group.arity), dtype=bool)
     for slot in range(group.arity):

@@ -12,7 +12,7 @@ a < 0 there is no such real.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,7 @@ from hylift.graph.variables import Variables
 from hylift.numerics.grouping import first_members, group_rows
 from hylift.numerics.segments import counts_up, first_of_each, inverse, offsets
 from hylift.potentials import REAL, ConditionalQuadratic, Potential, Table
+from hylift.potentials.quadratic import as_quadratic, as_table
 from hylift.rewrite.counting.twins import number_kinds
 from hylift.rewrite.rewritten import Rewritten
 from hylift.rewrite.state_map import StateMap
@@ -48,11 +49,11 @@ def common_means(graph: FactorGraph, *, maximise: bool = False) -> Rewritten | N
 
     graph: ground, without evidence.
     """
+    quadratics = {at: as_quadratic(group.potential) for at, group in enumerate(graph.groups)}
     pairs = {
-        at: group
-        for at, group in enumerate(graph.groups)
-        if isinstance(group.potential, ConditionalQuadratic)
-        and group.potential.slot_states == (REAL, REAL)
+        at: quadratic
+        for at, quadratic in quadratics.items()
+        if quadratic is not None and quadratic.slot_states == (REAL, REAL)
     }
     found = _starred(graph, pairs, LEAST, maximise=maximise)
     if found is None:
@@ -72,10 +73,11 @@ def common_fields(graph: FactorGraph, *, maximise: bool = False) -> Rewritten | 
     """
     if maximise:
         return None
+    tables = {at: as_table(group.potential) for at, group in enumerate(graph.groups)}
     pairs = {
-        at: _of_numbers(group)
-        for at, group in enumerate(graph.groups)
-        if isinstance(group.potential, Table) and group.potential.slot_states == (2, 2)
+        at: _of_numbers(table)
+        for at, table in tables.items()
+        if table is not None and table.slot_states == (2, 2)
     }
     found = _starred(graph, pairs, LEAST_BOOLEANS, maximise=False)
     if found is None or len(np.unique(found[1])) < len(found[1]):
@@ -87,10 +89,8 @@ def common_fields(graph: FactorGraph, *, maximise: bool = False) -> Rewritten | 
     return Rewritten("common fields", starred, back, summary, keeps_maximum=False)
 
 
-def _of_numbers(group: FactorGroup) -> FactorGroup:
+def _of_numbers(table: Table) -> ConditionalQuadratic:
     """Tables of two Booleans as quadratics of the numbers 0 and 1; impossible where a table is."""
-    table = group.potential
-    assert isinstance(table, Table)
     possible = np.asarray(np.isfinite(table.log_table).all(axis=(1, 2)))
     T = np.where(possible[:, None, None], table.log_table, 0.0)
     c = T[:, 0, 0]
@@ -98,28 +98,28 @@ def _of_numbers(group: FactorGroup) -> FactorGroup:
     none = np.zeros_like(half)
     A = np.stack([none, half, half, none], axis=1).reshape(-1, 2, 2)
     b = np.stack([T[:, 1, 0] - c, T[:, 0, 1] - c], axis=1)
-    return replace(group, potential=ConditionalQuadratic(A, b, np.where(possible, c, -np.inf)))
+    return ConditionalQuadratic(A, b, np.where(possible, c, -np.inf))
 
 
 def _starred(
-    graph: FactorGraph, pairs: Mapping[int, FactorGroup], least: int, *, maximise: bool
+    graph: FactorGraph, pairs: Mapping[int, ConditionalQuadratic], least: int, *, maximise: bool
 ) -> tuple[FactorGraph, Numbers] | None:
     """The graph with some of its groups as stars, and their members.
 
-    pairs: by position, as quadratics of two numbers.
+    pairs: potentials of groups by position, as quadratics of two numbers.
     """
     if not graph.is_ground:
         return None
     groups, log_constant, found = list[FactorGroup](), graph.log_constant, list[_Cliques]()
     for at, group in enumerate(graph.groups):
-        cliques = _Cliques.of(pairs[at], least) if at in pairs else None
+        cliques = _Cliques.of(group, pairs[at], least) if at in pairs else None
         if cliques is None:
             groups.append(group)
             continue
         rest = np.flatnonzero(cliques.stays)
         groups += [group.take(rest)] if len(rest) else []
         first = graph.num_variables + sum(len(one.size) for one in found)
-        groups += cliques.factors(first, of_states=isinstance(group.potential, Table))
+        groups += cliques.factors(first, of_states=not group.potential.num_reals)
         log_constant += cliques.log_constant(maximise=maximise)
         found.append(cliques)
     if not found:
@@ -135,6 +135,7 @@ class _Cliques:
 
     inside: FactorGroup
     """All of their factors."""
+    quadratic: ConditionalQuadratic  # of two numbers, with the rows of the group
     stays: NDArray[np.bool_]  # (factor of the group,): whether it is none of them
     member: Numbers  # (member,): its variable; those of one clique after those of another
     size: Ids  # (clique,): its members
@@ -142,9 +143,7 @@ class _Cliques:
     ends: Numbers  # (2, factor inside): members, that of the smaller variable first
 
     @classmethod
-    def of(cls, group: FactorGroup, least: int) -> _Cliques | None:
-        potential = group.potential
-        assert isinstance(potential, ConditionalQuadratic)
+    def of(cls, group: FactorGroup, potential: ConditionalQuadratic, least: int) -> _Cliques | None:
         usable = (potential.A[:, 0, 1] > 0) & np.isfinite(potential.c)
         fits = Ellipsis if usable.all() else np.flatnonzero(usable[group.row])
         kind, scope = number_kinds(group)[0][fits], group.scope[fits]
@@ -167,13 +166,9 @@ class _Cliques:
         example = first_of_each(clique[low].astype(np.int64))
         coupling = 2 * potential.A[part.row[example], 0, 1] * part.multiplicity[example] * times
         return cls(
-            part, stays, variable[member], size, coupling, np.stack([place[low], place[high]])
-        )
-
-    @property
-    def quadratic(self) -> ConditionalQuadratic:
-        assert isinstance(self.inside.potential, ConditionalQuadratic)
-        return self.inside.potential
+            part, potential, stays, variable[member], size, coupling,
+            np.stack([place[low], place[high]]),
+        )  # fmt: skip
 
     @property
     def first_member(self) -> Numbers:

@@ -15,7 +15,7 @@ from hylift.graph.factors import FactorGroup, by_slots, merge_groups
 from hylift.graph.variables import freeze
 from hylift.numerics.grouping import group_rows
 from hylift.numerics.segments import counts_up, first_equal, number_rows, offsets, ranges
-from hylift.potentials.table import ByState
+from hylift.potentials.quadratic import closed_form
 
 SAME = -1
 """`StateMap.table` of a variable that is also in the other graph."""
@@ -182,8 +182,8 @@ class StateMap(WayBack):
         """Factors with tables over the states of the other graph's variables, by their shapes."""
         if not len(group):
             return
-        potential, count = group.potential, group.potential.num_discrete_slots
-        if not isinstance(potential, ByState):
+        potential, count = closed_form(group.potential), group.potential.num_discrete_slots
+        if potential is None:
             raise UnsupportedError(
                 f"{group.named()} is a function of a variable that hard rules tie to others"
             )

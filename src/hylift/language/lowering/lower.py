@@ -13,9 +13,10 @@ from hylift.language.lowering.faults import MAX_ENTRIES, MAX_NUMBERS, check_size
 from hylift.language.lowering.formula import Formula, Grid, Leaf, Source
 from hylift.language.syntax import Atom, Comparison, Expr, Number, Operation, Unary
 from hylift.language.walk import atoms, conditioning_variables, logical_comparisons, nodes, rebuild
-from hylift.potentials import Function, Potential, Table
+from hylift.potentials import Function, Potential
 from hylift.potentials.base import FloatArray
 from hylift.potentials.counted import Counted
+from hylift.potentials.quadratic import as_table
 
 MOST_STATES = 2**12
 """Joint states up to which counts are tables like any other formula."""
@@ -101,8 +102,8 @@ def _counted(made: Formula, rows: FloatArray, hard: bool) -> Counted | None:
     grid = Grid.of(small, rows, ())
     if grid.num_entries > MAX_ENTRIES or grid.num_rows * grid.num_entries > MAX_NUMBERS:
         return None
-    table = grid.potential(hard)
-    assert isinstance(table, Table)  # there are no reals
+    table = as_table(grid.potential(hard))
+    assert table is not None  # there are no reals
     counted = sorted(slot for slot in slots if slot is not None)
     truth = tuple(literals[slots[slot]] for slot in counted)
     return Counted(table.log_table, made.states, tuple(counted), truth)

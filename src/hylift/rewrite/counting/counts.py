@@ -25,7 +25,7 @@ from hylift.graph.variables import Variables
 from hylift.numerics.grouping import first_members, group_rows
 from hylift.numerics.segments import first_equal, inverse, offsets
 from hylift.potentials import Table
-from hylift.potentials.table import ByState
+from hylift.potentials.quadratic import closed_form
 from hylift.rewrite.counting.leaves import weighted_sum
 from hylift.rewrite.counting.twins import twins
 
@@ -193,8 +193,8 @@ def _to_the_power(group: FactorGroup, times: Floats) -> FactorGroup:
     powers, power = np.unique(times, return_inverse=True)
     row, _ = group_rows(np.column_stack([group.row, power.reshape(-1)]).astype(np.int32))
     example = first_members(row)
-    potential = group.potential.take(group.row[example])
-    assert isinstance(potential, ByState)
+    potential = closed_form(group.potential.take(group.row[example]))
+    assert potential is not None
     by = powers[power.reshape(-1)[example]]
     scaled = [each * by.reshape(-1, *(1,) * (each.ndim - 1)) for each in potential.coefficients]
     ones = np.ones(len(group))
@@ -236,8 +236,8 @@ def _averaged(
 ) -> FactorGroup:
     """Factors whose discrete slots are variables that are kept, then counts; with their old
     scopes. heads, sizes: (slot,): first slot of the same class, its members; lead: the first."""
-    potential = group.potential
-    if not isinstance(potential, ByState):
+    potential = closed_form(group.potential)
+    if potential is None:
         raise UnsupportedError(f"{group.named()} is a function of variables that are counted")
     rows, row = np.unique(group.row, return_inverse=True)
     states, split = potential.slot_states, len(heads)

@@ -21,7 +21,7 @@ from hylift.graph.factors import FactorGroup, by_slots
 from hylift.numerics.segments import inverse, number_lists, number_rows
 from hylift.potentials import Table
 from hylift.potentials.base import along_axis
-from hylift.potentials.table import ByState
+from hylift.potentials.quadratic import as_table, closed_form
 from hylift.rewrite.decouple import dependent
 from hylift.rewrite.remaining import Leaves, Remaining
 
@@ -69,8 +69,8 @@ class DiscreteLeaves(CountedLeaves):
 
     @property
     def log_table(self) -> Floats:
-        table = self.group.potential
-        assert isinstance(table, Table)
+        table = as_table(self.group.potential)
+        assert table is not None
         return table.log_table
 
     @property
@@ -167,7 +167,7 @@ def _leaves(graph: FactorGraph) -> Flags:
     num_shared = np.zeros(graph.num_variables, dtype=np.int64)
     for group in graph.groups:
         ends = group.scope.reshape(-1)
-        if not isinstance(group.potential, Table):
+        if as_table(group.potential) is None:
             found[ends] = False
         elif group.arity > 1:
             num_shared += np.bincount(ends, minlength=len(num_shared))
@@ -188,7 +188,7 @@ class _OwnTables:
         owners, kinds, tables = [], [], []
         num_kinds = 1  # the first is that of leaves without a table
         for group in groups:
-            if group.arity != 1 or not isinstance(group.potential, Table):
+            if group.arity != 1 or as_table(group.potential) is None:
                 continue
             some = group.take(np.flatnonzero(is_leaf[group.scope[:, 0]]))
             if not len(some):
@@ -222,12 +222,13 @@ class _OwnTables:
 
     def joined(self, group: FactorGroup, slots: tuple[int, ...]) -> DiscreteLeaves:
         """Factors with leaves in these slots, times the leaves' own."""
-        assert isinstance(group.potential, Table)
+        whole = as_table(group.potential)
+        assert whole is not None
         _, times = np.unique(group.multiplicity, return_inverse=True)
         own = [self.number[group.scope[:, slot]] for slot in slots]
         row, example = number_rows(group.row.astype(np.int64), times.reshape(-1), *own)
         power = group.multiplicity[example].reshape(-1, *(1,) * group.arity)
-        table = group.potential.log_table[group.row[example]] * power
+        table = whole.log_table[group.row[example]] * power
         for slot, numbers in zip(slots, own, strict=True):
             states = table.shape[1 + slot]
             along = along_axis(slot, group.arity, len(example))
@@ -242,8 +243,8 @@ def _averaged(group: FactorGroup, leaves: DiscreteLeaves, at: Ids) -> Iterator[F
 
     at: (factor,): the factor of its leaves.
     """
-    split, potential = group.potential.num_discrete_slots, group.potential
-    if not isinstance(potential, ByState):
+    split, potential = group.potential.num_discrete_slots, closed_form(group.potential)
+    if potential is None:
         raise UnsupportedError(f"{group.named()} is a function of discrete variables and reals")
     whole = leaves.group.scope[at]
     same = group.scope[:, :split, None] == whole[:, None, :]

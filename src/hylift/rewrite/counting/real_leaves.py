@@ -18,7 +18,7 @@ from hylift.errors import UnsupportedError
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup, by_slots
 from hylift.numerics.grouping import first_members, group_rows
-from hylift.potentials import REAL, ConditionalQuadratic, Table
+from hylift.potentials import REAL, ConditionalQuadratic
 from hylift.potentials.quadratic import as_quadratic
 from hylift.rewrite.counting.leaves import CountedLeaves
 from hylift.rewrite.remaining import Remaining
@@ -138,7 +138,7 @@ class _Links:
             is_leaf &= ~keep
         for group in graph.groups:
             states = group.potential.slot_states
-            is_quadratic = isinstance(group.potential, ConditionalQuadratic | Table)
+            is_quadratic = group.potential.quadratic() is not None
             if is_quadratic and states == (REAL, REAL):
                 num_links += np.bincount(group.scope.reshape(-1), minlength=size)
             elif is_quadratic and len(states) == 2 and states[1] == REAL:
@@ -170,10 +170,8 @@ class _Links:
     def leaves(self, groups: Sequence[FactorGroup]) -> Iterator[RealLeaves]:
         """The leaves whose integrals exist, by the group of the factor with their state."""
         for group in groups:
-            form = group.potential
-            states = form.slot_states
-            is_own = len(states) == 2 and states[0] != REAL and states[1] == REAL
-            if not is_own or not isinstance(form, ConditionalQuadratic):
+            form = as_quadratic(group.potential)
+            if form is None or (form.num_discrete, form.num_reals) != (1, 1):
                 continue
             some = group.take(np.flatnonzero(self.is_leaf[group.scope[:, 1]]))
             if not len(some):

@@ -19,7 +19,6 @@ from hylift.graph.factors import FactorGroup
 from hylift.numerics.grouping import first_members, group_rows
 from hylift.numerics.sparse import connected
 from hylift.potentials.alike import RowClasses
-from hylift.potentials.table import ByState
 
 Flags = NDArray[np.bool_]
 Numbers = NDArray[np.int32]
@@ -36,7 +35,7 @@ def twins(graph: FactorGraph, least: int) -> Numbers:
     may_be = (variables.num_states > 1) & (variables.multiplicity == 1)
     tied = np.zeros(len(variables), dtype=bool)
     for group in graph.groups:
-        if not isinstance(group.potential, ByState):
+        if group.potential.quadratic() is None:
             may_be[group.scope] = False
         elif group.arity > 1:
             tied[group.scope] = True
@@ -44,7 +43,8 @@ def twins(graph: FactorGraph, least: int) -> Numbers:
     if np.count_nonzero(may_be) < least:
         return np.full(len(variables), -1, dtype=np.int32)
     rng = np.random.default_rng(0)
-    kinds = [Scopes.of(group) for group in graph.groups if isinstance(group.potential, ByState)]
+    closed = (group for group in graph.groups if group.potential.quadratic() is not None)
+    kinds = [Scopes.of(group) for group in closed]
     found = _Hashed.of(kinds, variables.domain_number, rng)
     number = _large(_joined(found, kinds, may_be), least)
     return number if _is_proven(kinds, number) else np.full(len(variables), -1, dtype=np.int32)
