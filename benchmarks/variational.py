@@ -16,7 +16,6 @@ from benchmarks.setting import Setting
 from experiments.instances import rgm, toy
 from experiments.measure import ADAM, seconds_until
 from hylift.inference import Lift
-from hylift.inference.variational.objective import Grid
 from hylift.inference.variational.problem import FitProblem
 from hylift.posterior import History
 from hylift.warm_up import warm_up
@@ -137,7 +136,8 @@ def _million() -> None:
     """Half a million latent variables, half of them real, in a million factors."""
     graph = _switching()
     problem = FitProblem.of(graph, np.zeros(graph.num_variables, dtype=bool), scopes=True)
-    slots = Grid.of(problem, "search").slots
+    assert problem.scopes is not None
+    slots = problem.scopes.grid(problem.layout, problem.part, "search").slots
     points = 2 * (int(slots.cost[-1]) - 8 * (len(slots.cost) - 1))  # K = 2
     del problem, slots
     print(f"{graph}: a step of BVI(2) on {points:,} grid points")

@@ -13,7 +13,7 @@ from hylift.graph import Names, Variables, boolean, categorical, real
 from hylift.posterior.joint import JointDensity
 from hylift.posterior.mapped import MappedMixture
 from hylift.posterior.mixture import Mixture
-from hylift.rewrite.state_map import StateMap
+from hylift.rewrite.rewritten import StateMap
 
 DOMAINS = [boolean, categorical(3), boolean, real, boolean, categorical(2)]
 """a and b are functions of the first variable inside, d of none, e and f of the last."""

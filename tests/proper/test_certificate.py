@@ -132,7 +132,7 @@ def precision(graph: FactorGraph, states: tuple[int, ...]) -> np.ndarray:
     found = np.zeros((size, size))
     for group in graph.groups:
         if isinstance(group.potential, ConditionalQuadratic):
-            split = group.potential.num_discrete
+            split = group.potential.num_discrete_slots
             for scope, row in zip(group.scope, group.row, strict=True):
                 at = scope[split:] - start
                 A = group.potential.A[(row, *(states[i] for i in scope[:split]))]

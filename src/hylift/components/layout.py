@@ -15,7 +15,7 @@ from hylift.components.family import Family, FloatArray, IntArray
 from hylift.components.gaussian import Gaussians
 from hylift.errors import ModelError
 from hylift.graph import Variables
-from hylift.numerics.segments import offsets, ranges, slices
+from hylift.numerics.segments import offsets, ranges
 
 FAMILIES: tuple[type[Family], ...] = (Gaussians, Betas, Categoricals)
 """All families, by their codes."""
@@ -153,7 +153,8 @@ class Layout:
             place = np.flatnonzero(code == kind)
             size, family = divmod(kind, len(FAMILIES))
             step = len(place) if width is None else width // (size * entries.shape[1])
-            for some in slices(len(place), step):
+            for begin in range(0, len(place), max(1, step)):
+                some = slice(begin, begin + max(1, step))
                 ids = variables[place[some]]
                 parameters = entries[self.first[ids][:, None] + np.arange(size)]
                 yield place[some], FAMILIES[family].of(parameters, self.lower[ids], self.upper[ids])

@@ -146,7 +146,7 @@ class Observed:
         discrete = [slot for slot in slots if states[slot] != REAL]
         if not (own.may_be_simpler and discrete):
             return [factors]
-        known = self.value[group.scope[np.ix_(factors, discrete)]]
+        known = self.value[group.scope[np.ix_(factors, np.array(discrete))]]
         found, which = np.unique(known, axis=0, return_inverse=True)
         if len(found) > MOST_STATES:
             return [factors]

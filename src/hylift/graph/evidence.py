@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import EvidenceError
 from hylift.graph.domains import as_float
-from hylift.graph.variables import Variables, freeze
+from hylift.graph.variables import Variables, set_frozen
 from hylift.words import observed_and_measured
 
 
@@ -36,9 +36,12 @@ class Evidence:
     var: NDArray[np.float64]  # (observation,)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "variable", freeze(self.variable, np.int32))
-        object.__setattr__(self, "value", freeze(self.value, np.float64))
-        object.__setattr__(self, "var", freeze(self.var, np.float64))
+        set_frozen(
+            self,
+            variable=(self.variable, np.int32),
+            value=(self.value, np.float64),
+            var=(self.var, np.float64),
+        )
         if not self.variable.shape == self.value.shape == self.var.shape == (len(self.variable),):
             raise EvidenceError(
                 f"evidence on {len(self.variable)} variables needs as many values and variances, "

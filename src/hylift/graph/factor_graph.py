@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,56 @@ from hylift.errors import ModelError
 from hylift.graph.domains import Domain
 from hylift.graph.evidence import Evidence
 from hylift.graph.factors import FactorGroup
-from hylift.graph.rules import Rules
 from hylift.graph.variables import Variables
 from hylift.potentials import ANY_STATES, REAL, Potential
 from hylift.words import counted
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RuleInfo:
+    """A rule with its groundings. Its statistic is the sum of its formula over all of them."""
+
+    text: str
+    weight: float | None
+    """None for hard rules, weights per constant, and formulas that are log-values themselves: the
+    statistic is then the sum of log-values."""
+    groups: tuple[FactorGroup, ...]
+    """Factors whose log-values are `scale` times the formula."""
+    scale: float = 1.0
+    decided: float = 0.0
+    """The statistic of the groundings that evidence had decided before there were factors."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rules:
+    """The rules of a graph, over the variables it had when they were made."""
+
+    infos: tuple[RuleInfo, ...]
+    absorbed: Evidence
+    """Values of these variables that were observed since, and left the graph."""
+    variable: NDArray[np.int64] | None = None
+    """(variable of the graph,): which of these it is; None where they are the same."""
+
+    @classmethod
+    def of(cls, infos: tuple[RuleInfo, ...]) -> Rules:
+        return cls(infos, Evidence.none())
+
+    @classmethod
+    def of_groups(cls, groups: tuple[FactorGroup, ...]) -> Rules:
+        """One rule without weight per group, for graphs that do not come from a model."""
+        named = enumerate(groups)
+        return cls.of(tuple(RuleInfo(g.label or f"group {n}", None, (g,)) for n, g in named))
+
+    def conditioned(self, evidence: Evidence, hidden: NDArray[np.int64]) -> Rules:
+        """The rules of the graph of some of the variables, the others being observed."""
+        hard = evidence.is_hard
+        seen = Evidence.of(self.ids(evidence.variable[hard]), evidence.value[hard])
+        return replace(self, absorbed=self.absorbed.joined(seen), variable=self.ids(hidden))
+
+    def ids(self, variable: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Variables of the graph by their ids in the rules."""
+        own = variable if self.variable is None else self.variable[variable]
+        return np.asarray(own, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +168,7 @@ class FactorGraph:
 
     @property
     def num_variables(self) -> int:
-        return len(self.variables)
+        return len(self.variables.domain_id)
 
     @property
     def is_ground(self) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hylift.errors import ModelError
-from hylift.graph.variables import check_multiplicity, freeze
+from hylift.graph.variables import check_multiplicity, set_frozen
 from hylift.numerics.segments import offsets
 from hylift.potentials import Potential
 
@@ -30,17 +30,21 @@ class FactorGroup:
     """The origin of the factors, such as a rule; errors quote it."""
 
     def __post_init__(self) -> None:
-        scope = freeze(self.scope, np.int32)
+        set_frozen(self, scope=(self.scope, np.int32))
+        scope, given, row = self.scope, self.multiplicity, self.row
         arity = len(self.potential.slot_states)
         if scope.ndim != 2 or scope.shape[1] != arity:
             raise ModelError(
                 f"{self.named()}: the potential has {arity} slots, so its scope is an array "
                 f"(factor, {arity}), not one of shape {scope.shape}"
             )
-        given = self.multiplicity
-        multiplicity = freeze(np.ones(len(scope)) if given is None else given, np.float64)
-        row = freeze(self._default_row(len(scope)) if self.row is None else self.row, np.int32)
-        for what, array in (("row", row), ("multiplicity", multiplicity)):
+        set_frozen(
+            self,
+            row=(self._default_row(len(scope)) if row is None else row, np.int32),
+            multiplicity=(np.ones(len(scope)) if given is None else given, np.float64),
+        )
+        row = self.row
+        for what, array in (("row", row), ("multiplicity", self.multiplicity)):
             if array.shape != (len(scope),):
                 raise ModelError(
                     f"{self.named()}: {len(scope)} factors need one {what} each, "
@@ -54,10 +58,7 @@ class FactorGroup:
                 f"but the potential has {self.potential.num_rows}"
             )
         if given is not None:
-            check_multiplicity(multiplicity, self.named)
-        object.__setattr__(self, "scope", scope)
-        object.__setattr__(self, "row", row)
-        object.__setattr__(self, "multiplicity", multiplicity)
+            check_multiplicity(self.multiplicity, self.named)
 
     @classmethod
     def unchecked(
@@ -71,18 +72,22 @@ class FactorGroup:
         """A group of parts that are known to fit, without checks."""
         group = object.__new__(cls)
         object.__setattr__(group, "potential", potential)
-        object.__setattr__(group, "scope", freeze(scope, np.int32))
-        object.__setattr__(group, "row", freeze(row, np.int32))
-        object.__setattr__(group, "multiplicity", freeze(multiplicity, np.float64))
         object.__setattr__(group, "label", label)
+        set_frozen(
+            group,
+            scope=(scope, np.int32),
+            row=(row, np.int32),
+            multiplicity=(multiplicity, np.float64),
+        )
         return group
 
     def _default_row(self, num_factors: int) -> NDArray[np.int32]:
-        if self.potential.num_rows == 1:
+        num_rows = self.potential.num_rows
+        if num_rows == 1:
             return np.zeros(num_factors, dtype=np.int32)
-        if self.potential.num_rows != num_factors:
+        if num_rows != num_factors:
             raise ModelError(
-                f"{self.named()}: {num_factors} factors and {self.potential.num_rows} parameter "
+                f"{self.named()}: {num_factors} factors and {num_rows} parameter "
                 "rows: give one row for all, one per factor, or say with `row` which factor uses "
                 "which"
             )

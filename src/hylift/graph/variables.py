@@ -27,10 +27,12 @@ class Variables:
     multiplicity: NDArray[np.float64]  # (variable,): ground variables each one stands for
 
     def __post_init__(self) -> None:
-        domain_id = freeze(self.domain_id, np.int32)
-        multiplicity = freeze(self.multiplicity, np.float64)
-        object.__setattr__(self, "domain_id", domain_id)
-        object.__setattr__(self, "multiplicity", multiplicity)
+        set_frozen(
+            self,
+            domain_id=(self.domain_id, np.int32),
+            multiplicity=(self.multiplicity, np.float64),
+        )
+        domain_id, multiplicity = self.domain_id, self.multiplicity
         sizes = {len(domain_id), len(self.names), len(multiplicity)}
         if len(sizes) > 1 or domain_id.ndim != 1 or multiplicity.ndim != 1:
             raise ModelError(
@@ -194,6 +196,12 @@ def freeze(values: Any, dtype: Any) -> NDArray[Any]:
     frozen = np.ascontiguousarray(array, dtype=dtype).view()
     frozen.flags.writeable = False
     return frozen
+
+
+def set_frozen(owner: object, **arrays: tuple[Any, Any]) -> None:
+    """Set attributes of a frozen value to read-only arrays; arrays: values and dtype of each."""
+    for name, (values, dtype) in arrays.items():
+        object.__setattr__(owner, name, freeze(values, dtype))
 
 
 def check_multiplicity(multiplicity: NDArray[np.float64], named: Any) -> None:

@@ -20,8 +20,7 @@ from hylift.posterior.mapped import Joint, MappedMixture
 from hylift.posterior.marginals import Batches, categoricals
 from hylift.posterior.target import Draw
 from hylift.rewrite.parts import Copies
-from hylift.rewrite.rewritten import Rewritten
-from hylift.rewrite.state_map import SAME, StateMap, WayBack
+from hylift.rewrite.rewritten import SAME, Rewritten, StateMap, WayBack
 
 FloatArray = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from hylift.inference.prepared import Prepared
 from hylift.numerics.segments import offsets
 from hylift.posterior import Mixture, Posterior
 from hylift.posterior.mapped import MappedMixture
-from hylift.rewrite.state_map import StateMap
+from hylift.rewrite.rewritten import StateMap
 from hylift.words import option, worded
 
 FloatArray = NDArray[np.float64]

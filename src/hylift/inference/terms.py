@@ -39,7 +39,7 @@ class Terms:
     def of(cls, groups: Sequence[FactorGroup], num_states: NDArray[np.int32]) -> Terms:
         """The factors of these groups, in their order."""
         sizes = [len(group) for group in groups]
-        arity = np.repeat([group.arity for group in groups], sizes)
+        arity = np.repeat([group.scope.shape[1] for group in groups], sizes)
         num_discrete = [group.potential.num_discrete_slots for group in groups]
         start, base, theta = 0, [], []
         for group in groups:

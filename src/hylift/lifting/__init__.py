@@ -11,8 +11,7 @@ from hylift.lifting.coarse.levels import (
 )
 from hylift.lifting.coloring import Partition, stable_coloring, tie
 from hylift.lifting.explanation import Explanation
-from hylift.lifting.lift import Lifting, lift
-from hylift.lifting.quotient import quotient
+from hylift.lifting.lift import Lifting, lift, quotient
 from hylift.lifting.structure import Structure
 
 __all__ = [

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hylift.errors import IntractableError, UnsupportedError
 from hylift.graph import Evidence, FactorGraph, FactorGroup, Variables
 from hylift.graph.condition import Observed
-from hylift.graph.rules import RuleInfo, Rules
+from hylift.graph.factor_graph import RuleInfo, Rules
 from hylift.numerics.segments import first_equal, number_rows
 from hylift.posterior.draws import Draws
 from hylift.posterior.mapped import Joint

@@ -19,7 +19,7 @@ from hylift.posterior.distributions.base import log_sum_exp
 from hylift.posterior.marginals import Marginals
 from hylift.posterior.mixture import BLOCK, Mixture, positions, reweighted
 from hylift.posterior.summing import Expectation
-from hylift.rewrite.state_map import SAME, StateMap
+from hylift.rewrite.rewritten import SAME, StateMap
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -30,7 +30,7 @@ from hylift.posterior.marginals import Marginals
 from hylift.posterior.mixture import Mixture
 from hylift.posterior.posterior import Posterior
 from hylift.posterior.trust import Trust
-from hylift.rewrite.state_map import StateMap
+from hylift.rewrite.rewritten import StateMap
 from hylift.words import Doubt, doubt
 
 FILE = Archive("a saved posterior", "hylift posterior", 6, "infer again and save it")

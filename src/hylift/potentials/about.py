@@ -18,7 +18,7 @@ from hylift.potentials.base import (
     QuadraticForm,
     frozen_floats,
 )
-from hylift.potentials.quadratic import ConditionalQuadratic, Quadratic, closed_form
+from hylift.potentials.quadratic import ConditionalQuadratic, Quadratic
 
 FAR = 1e6
 """Constant from which on a quadratic is written about where it is stationary."""
@@ -58,7 +58,7 @@ class QuadraticAbout(Quadratic):
         return self.origin, self.A, self.b, self.c
 
     def log_value(self, row: IntArray, slots: Sequence[NDArray[Any]]) -> FloatArray:
-        num_discrete = self.num_discrete
+        num_discrete = self.num_discrete_slots
         states = [np.asarray(s).astype(np.int64, copy=False) for s in slots[:num_discrete]]
         own = [np.asarray(x) - self.origin[(row, *states, i)]
                for i, x in enumerate(slots[num_discrete:])]  # fmt: skip
@@ -86,9 +86,8 @@ def about_points(potential: Potential) -> tuple[QuadraticForm, FloatArray]:
     """The quadratic form of a potential that has one, and the points about which it is written,
     (row, joint state, real slot), or (1, 1, real slot) of zeros."""
     if isinstance(potential, QuadraticAbout):
-        form = potential.moved.quadratic()
+        form = potential.form
         return form, potential.origin.reshape(form.b.shape)
-    found = closed_form(potential)
-    assert found is not None
-    form = found.quadratic()
-    return form, np.zeros((1, 1, form.num_reals))
+    known = potential.quadratic()
+    assert known is not None
+    return known, np.zeros((1, 1, known.num_reals))

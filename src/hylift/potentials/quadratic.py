@@ -28,8 +28,19 @@ class Quadratic(ByState):
     """A quadratic of real slots in every state of discrete slots, which come first."""
 
     __slots__ = ()
+    A: FloatArray  # (row, states..., real slot, real slot), symmetric
     b: FloatArray  # (row, states..., real slot)
     c: FloatArray  # (row, states...); -inf marks what is impossible
+
+    @property
+    def form(self) -> QuadraticForm:
+        """A, b and c, with the states along one axis."""
+        shape, reals = (self.num_rows, math.prod(self.c.shape[1:])), self.num_reals
+        return QuadraticForm(
+            self.A.reshape(*shape, reals, reals),
+            self.b.reshape(*shape, reals),
+            self.c.reshape(shape),
+        )
 
     @property
     def num_rows(self) -> int:
@@ -40,7 +51,7 @@ class Quadratic(ByState):
         return self.b.shape[-1]
 
     @property
-    def num_discrete(self) -> int:
+    def num_discrete_slots(self) -> int:
         return self.c.ndim - 1
 
     @property
@@ -50,15 +61,15 @@ class Quadratic(ByState):
     def reduce(
         self, row: IntArray, slots: tuple[int, ...], values: FloatArray
     ) -> tuple[Potential, IntArray]:
-        discrete = [k for k, slot in enumerate(slots) if slot < self.num_discrete]
-        observed = [k for k, slot in enumerate(slots) if slot >= self.num_discrete]
+        discrete = [k for k, slot in enumerate(slots) if slot < self.num_discrete_slots]
+        observed = [k for k, slot in enumerate(slots) if slot >= self.num_discrete_slots]
         potential = self
         if discrete:
             known = tuple(slots[k] for k in discrete)
             potential, row = self.at_states(row, known, values[:, discrete])
         if not observed:
             return potential, row
-        reals = [slots[k] - self.num_discrete for k in observed]
+        reals = [slots[k] - self.num_discrete_slots for k in observed]
         return potential.at_reals(row, reals, values[:, observed])
 
     @abstractmethod
@@ -243,9 +254,11 @@ class ConditionalQuadratic(Quadratic):
         return self.A, self.b, self.c
 
     def log_value(self, row: IntArray, slots: Sequence[NDArray[Any]]) -> FloatArray:
-        states = (np.asarray(s).astype(np.int64, copy=False) for s in slots[: self.num_discrete])
+        states = (
+            np.asarray(s).astype(np.int64, copy=False) for s in slots[: self.num_discrete_slots]
+        )
         at = (row, *states)
-        x = [np.asarray(slot, dtype=np.float64) for slot in slots[self.num_discrete :]]
+        x = [np.asarray(slot, dtype=np.float64) for slot in slots[self.num_discrete_slots :]]
         value = self.c[at]
         for i in range(self.num_reals):
             value = value + x[i] * (self.b[(*at, i)] + self.A[(*at, i, i)] * x[i])
@@ -273,12 +286,7 @@ class ConditionalQuadratic(Quadratic):
         return ConditionalQuadratic(inner, b, c), new_row
 
     def quadratic(self) -> QuadraticForm:
-        shape, reals = (self.num_rows, math.prod(self.c.shape[1:])), self.num_reals
-        return QuadraticForm(
-            self.A.reshape(*shape, reals, reals),
-            self.b.reshape(*shape, reals),
-            self.c.reshape(shape),
-        )
+        return self.form
 
 
 def closed_form(potential: Potential) -> Table | ConditionalQuadratic | None:

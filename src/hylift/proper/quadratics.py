@@ -14,8 +14,7 @@ from hylift.graph import FactorGraph, FactorGroup, Variables, by_slots
 from hylift.graph.factors import join_groups
 from hylift.potentials import REAL, ConditionalQuadratic, Potential
 from hylift.potentials.base import FloatArray, QuadraticForm
-from hylift.rewrite.decouple import decouple
-from hylift.rewrite.kinds import by_states
+from hylift.rewrite.kinds import by_states, decouple
 from hylift.rewrite.merge import add_up
 
 IntArray = NDArray[np.integer[Any]]
@@ -52,22 +51,19 @@ class OpenFactors:
     """
 
     group: FactorGroup
+    form: QuadraticForm
+    """xᵀ A x + bᵀ x + c by row and state: B is -2 A, h is b, k is c."""
     num_open: int
     lower: FloatArray  # (row, open slot, open slot): below B(d) on the open slots, for every d
 
     @classmethod
     def of(cls, group: FactorGroup, num_open: int) -> OpenFactors:
         """Factors with the common lower bound of their matrices."""
-        A = _form(group.potential).A
-        return cls(group, num_open, common_lower(-2 * A[..., :num_open, :num_open]))
+        form = _form(group.potential)
+        return cls(group, form, num_open, common_lower(-2 * form.A[..., :num_open, :num_open]))
 
     def __len__(self) -> int:
         return len(self.group)
-
-    @property
-    def form(self) -> QuadraticForm:
-        """xᵀ A x + bᵀ x + c by row and state: B is -2 A, h is b, k is c."""
-        return _form(self.group.potential)
 
     @property
     def curvature(self) -> FloatArray:
@@ -95,18 +91,17 @@ class OpenFactors:
     @property
     def sizes(self) -> tuple[int, ...]:
         """States of each discrete slot."""
-        potential = self.group.potential
-        return potential.slot_states[: potential.num_discrete_slots]
+        return self.group.potential.slot_states[: self.discrete.shape[1]]
 
     @property
     def discrete(self) -> NDArray[np.int32]:
         """(factor, discrete slot): variable ids."""
-        return self.group.scope[:, : len(self.sizes)]
+        return self.group.scope[:, : -self.form.b.shape[-1]]
 
     @property
     def real(self) -> NDArray[np.int32]:
         """(factor, real slot): variable ids."""
-        return self.group.scope[:, len(self.sizes) :]
+        return self.group.scope[:, -self.form.b.shape[-1] :]
 
     @property
     def open(self) -> NDArray[np.int32]:
@@ -208,13 +203,14 @@ class Decomposition:
         form, split = _form(group.potential), group.potential.num_discrete_slots
         for closed, some in by_slots(~self.is_open[group.scope[:, split:]]):
             order = [i for i in range(form.num_reals) if i not in closed] + list(closed)
-            moved = QuadraticForm(form.A[..., order, :][..., order], form.b[..., order], form.c)
             part = group.take(some)
-            part = replace(
-                part,
-                potential=ConditionalQuadratic.of_form(moved, group.potential.slot_states[:split]),
-                scope=part.scope[:, [*range(split), *(split + i for i in order)]],
-            )
+            if closed:
+                moved = QuadraticForm(form.A[..., order, :][..., order], form.b[..., order], form.c)
+                sizes = group.potential.slot_states[:split]
+                part = part.changed(
+                    potential=ConditionalQuadratic.of_form(moved, sizes),
+                    scope=part.scope[:, [*range(split), *(split + i for i in order)]],
+                )
             self.quadratics.append(OpenFactors.of(part, form.num_reals - len(closed)))
 
     def _function_bound(self, group: FactorGroup) -> float | None:

@@ -85,9 +85,15 @@ def _from(origin: FloatArray, row: NDArray[np.int32], x: FloatArray) -> FloatArr
 
 
 def is_quadratic(group: FactorGroup) -> bool:
-    return (
-        bool(len(group) and group.potential.num_reals) and as_quadratic(group.potential) is not None
-    )
+    return len(group) > 0 and as_quadratic(group.potential) is not None
+
+
+def _parted(groups: Iterable[FactorGroup]) -> tuple[list[FactorGroup], list[FactorGroup]]:
+    """Quadratics with reals, and all others."""
+    found: tuple[list[FactorGroup], list[FactorGroup]] = [], []
+    for group in groups:
+        found[not is_quadratic(group)].append(group)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,8 +108,7 @@ class ByOrigin:
 
     @classmethod
     def of(cls, graph: FactorGraph) -> ByOrigin:
-        early = [group for group in graph.groups if is_quadratic(group)]
-        late = [group for group in graph.groups if not is_quadratic(group)]
+        early, late = _parted(graph.groups)
         hard = graph.evidence.is_hard
         seen = Evidence.of(graph.evidence.variable[hard], graph.evidence.value[hard])
         rest = Conditioned.of(FactorGraph.unchecked(graph.variables, late, seen, 0.0))
@@ -125,12 +130,12 @@ class ByOrigin:
         first = Conditioned.of(
             FactorGraph.unchecked(graph.variables, early, moved, graph.log_constant)
         )
-        closed = [group for group in rest.graph.groups if is_quadratic(group)]
+        closed, others = _parted(rest.graph.groups)
         groups = merge_groups(
             [
                 *first.graph.groups,
                 *shifted(closed, origin[rest.hidden]),
-                *(group for group in rest.graph.groups if not is_quadratic(group)),
+                *others,
             ]
         )
         constant, found = first.graph.log_constant + rest.graph.log_constant, []

@@ -14,8 +14,7 @@ from hylift.graph.name_blocks import Numbered
 from hylift.potentials import Table
 from hylift.potentials.base import FloatArray
 from hylift.potentials.counted import Counted
-from hylift.rewrite.rewritten import Rewritten
-from hylift.rewrite.state_map import StateMap
+from hylift.rewrite.rewritten import Rewritten, StateMap
 
 MAX_ENTRIES = 2**25
 """Most entries of all tables of the chains."""

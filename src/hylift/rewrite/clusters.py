@@ -22,8 +22,7 @@ from hylift.numerics.segments import counts_up, first_of_each, number_lists, off
 from hylift.potentials import Table
 from hylift.potentials.quadratic import as_table
 from hylift.rewrite.relations import JointStates, Possible, joint_states, relations_of
-from hylift.rewrite.rewritten import Rewritten
-from hylift.rewrite.state_map import KNOWN, SAME, StateMap
+from hylift.rewrite.rewritten import KNOWN, SAME, Rewritten, StateMap
 from hylift.words import counted
 
 Ids = NDArray[np.int64]

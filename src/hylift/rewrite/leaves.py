@@ -7,19 +7,22 @@ approximations that make y and x independent make x too certain.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Generic, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hylift.graph.factor_graph import FactorGraph
 from hylift.graph.factors import FactorGroup
+from hylift.numerics.segments import inverse
 from hylift.potentials import ConditionalQuadratic, Table
 from hylift.potentials.quadratic import as_quadratic
-from hylift.rewrite.remaining import Leaves, Remaining
 
 Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
 
 MOST_ROUNDS = 50
 """Longest chain of leaves that is eliminated; the rest of a longer one stays in the graph."""
@@ -27,6 +30,70 @@ CANCELLED = 1e-14
 """Relative rounding error of numbers that cancel. Small, since the effect of a narrow link is."""
 ROUNDING = 1e-12
 """Relative rounding error of differences of logarithms."""
+
+
+class Leaves(ABC):
+    """Variables that were eliminated; ids are of the graph before."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def variables(self) -> NDArray[np.int32]:
+        """Their ids."""
+
+    @abstractmethod
+    def restore(self, values: Floats, rng: np.random.Generator | None) -> None:
+        """Fill in values (…, variable) of leaves from those of others: drawn, or the best ones."""
+
+
+L = TypeVar("L", bound=Leaves)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Remaining(Generic[L]):
+    """A graph without some of its leaves."""
+
+    graph: FactorGraph
+    kept: Ids
+    """(variable of `graph`,): its id in the graph before."""
+    eliminated: tuple[L, ...]
+    """In the order in which they can be restored: after all that they depend on."""
+
+    @classmethod
+    def whole(cls, graph: FactorGraph) -> Remaining[L]:
+        """The graph itself, where there are no leaves."""
+        return cls(graph, np.arange(graph.num_variables), ())
+
+    @classmethod
+    def of(
+        cls,
+        graph: FactorGraph,
+        eliminated: Sequence[L],
+        groups: Iterable[FactorGroup],
+        log_constant: float,
+    ) -> Remaining[L]:
+        """groups: of the variables that are left, with their ids in the graph before."""
+        stays = np.ones(graph.num_variables, dtype=bool)
+        for one in eliminated:
+            stays[one.variables] = False
+        smaller = graph.of_some(stays, groups, log_constant)
+        return cls(smaller, np.flatnonzero(stays), tuple(eliminated))
+
+    @property
+    def new_id(self) -> NDArray[np.int32]:
+        """(variable of the graph before,): its id in `graph`, -1 for leaves."""
+        size = len(self.kept) + sum(one.variables.size for one in self.eliminated)
+        return inverse(self.kept, size, np.int32)
+
+    def restored(self, values: Floats, rng: np.random.Generator | None = None) -> Floats:
+        """(…, variable of the graph before): values of `graph`'s, (…, its variable), and of leaves
+        given these: the best ones, or drawn."""
+        found = np.empty((*values.shape[:-1], len(self.new_id)))
+        found[..., self.kept] = values
+        for one in self.eliminated:
+            one.restore(found, rng)
+        return found
 
 
 @final
@@ -58,7 +125,7 @@ class ConstantLeaves(Leaves):
     def given_others(self) -> tuple[Floats, Floats, Floats]:
         """The Gaussian of a real given the rest of its factor, per row of the potential: offset
         (row, states…), coefficients (row, states…, other real slot), variance (row, states…)."""
-        parts = _Parts.of(self.quadratic, self.slot - self.quadratic.num_discrete)
+        parts = _Parts.of(self.quadratic, self.slot - self.quadratic.num_discrete_slots)
         square = np.where(parts.square < 0, parts.square, -1.0)  # states that are impossible
         offset = -parts.linear / (2 * square)
         return offset, -parts.cross / square[..., None], -0.5 / square
@@ -132,12 +199,12 @@ def _split(
     stays = np.ones(len(group), dtype=bool)
     has_others = hidden[group.scope].sum(axis=1) > 1
     found = []
-    for slot in range(potential.num_discrete, group.arity):
+    for slot in range(potential.num_discrete_slots, group.arity):
         leaf = group.scope[:, slot]
         fits = stays & has_others & is_leaf[leaf] & (group.multiplicity == multiplicity[leaf])
         if not fits.any():
             continue
-        fits &= _can_eliminate(potential, slot - potential.num_discrete)[group.row]
+        fits &= _can_eliminate(potential, slot - potential.num_discrete_slots)[group.row]
         if fits.any():
             found.append(ConstantLeaves(group.take(np.flatnonzero(fits)), slot))
             stays &= ~fits
@@ -164,7 +231,7 @@ def _cancel(one: Floats, other: Floats) -> NDArray[np.bool_]:
 def _integrated(leaves: ConstantLeaves) -> tuple[list[FactorGroup], float]:
     """Factors without their leaf: tables of their states, and the sum of constants."""
     group, potential = leaves.group, leaves.quadratic
-    parts = _Parts.of(potential, leaves.slot - potential.num_discrete)
+    parts = _Parts.of(potential, leaves.slot - potential.num_discrete_slots)
     square = np.where(parts.square < 0, parts.square, -1.0)
     integral = 0.5 * np.log(np.pi / -square) - parts.linear**2 / (4 * square)
     table = np.where(potential.c == -np.inf, -np.inf, potential.c + integral)
@@ -177,7 +244,7 @@ def _integrated(leaves: ConstantLeaves) -> tuple[list[FactorGroup], float]:
     some = np.flatnonzero(~is_constant[group.row])
     if not len(some):
         return [], constant
-    scope = group.scope[some][:, : potential.num_discrete]
+    scope = group.scope[some][:, : potential.num_discrete_slots]
     return [group.take(some).changed(potential=Table(table), scope=scope)], constant
 
 

@@ -20,8 +20,7 @@ from hylift.graph.factors import FactorGroup
 from hylift.numerics.segments import counts_up, number_lists, number_rows, offsets
 from hylift.numerics.sparse import connected_by
 from hylift.rewrite.counting.twins import number_kinds
-from hylift.rewrite.rewritten import Rewritten
-from hylift.rewrite.state_map import SAME, Entries, WayBack
+from hylift.rewrite.rewritten import SAME, Entries, Rewritten, WayBack
 from hylift.words import counted, option, worded
 
 Ids = NDArray[np.int64]
@@ -32,7 +31,7 @@ WORTHWHILE = 0.8
 
 def parts_of(graph: FactorGraph) -> tuple[NDArray[np.int32], int]:
     """(variable,): the connected part of the graph that it is in; and how many there are."""
-    part = connected_by(graph.num_variables, (group.scope for group in graph.groups))
+    part = connected_by(graph.num_variables, [group.scope for group in graph.groups])
     return part, int(part.max(initial=-1)) + 1
 
 

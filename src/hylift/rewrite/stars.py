@@ -30,8 +30,7 @@ from hylift.numerics.segments import counts_up, first_of_each, inverse, offsets
 from hylift.potentials import REAL, ConditionalQuadratic, Potential, Table
 from hylift.potentials.quadratic import as_quadratic, as_table
 from hylift.rewrite.counting.twins import number_kinds
-from hylift.rewrite.rewritten import Rewritten
-from hylift.rewrite.state_map import StateMap
+from hylift.rewrite.rewritten import Rewritten, StateMap
 from hylift.words import counted
 
 Floats = NDArray[np.float64]

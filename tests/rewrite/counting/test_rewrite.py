@@ -12,8 +12,7 @@ import oracle
 from hylift.graph import FactorGraph
 from hylift.inference.prepared import Prepared
 from hylift.rewrite.counting.rewrite import counts
-from hylift.rewrite.rewritten import Rewritten
-from hylift.rewrite.state_map import SAME
+from hylift.rewrite.rewritten import SAME, Rewritten
 from rewrite.counting.enumeration import expectations, random_tables
 from rewrite.counting.test_counts import two_classes
 

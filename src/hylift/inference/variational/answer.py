@@ -35,9 +35,8 @@ from hylift.posterior import (
 )
 from hylift.posterior.draws import Draws
 from hylift.progress import Progress
-from hylift.rewrite.leaves import ConstantLeaves
+from hylift.rewrite.leaves import ConstantLeaves, Remaining
 from hylift.rewrite.parts import parts_of
-from hylift.rewrite.remaining import Remaining
 
 BLOCK = 1 << 20
 """Numbers of the largest temporary."""

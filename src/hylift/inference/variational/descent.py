@@ -52,7 +52,7 @@ class _Descent:
 
     def step(self) -> StepInfo:
         self.state = self.optimiser.step(self.objective, self.state)
-        value = float(self.state.at.value.min()) + self.offset
+        value = float(self.state.at.by_part.sum(axis=1).min()) + self.offset
         self.values.append(value)
         count = len(self.values) - 1
         result: Result | None = None

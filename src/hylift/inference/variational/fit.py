@@ -12,12 +12,11 @@ from hylift.components import Betas
 from hylift.components.gaussian import LEAK, mass_beyond
 from hylift.inference.control import Control
 from hylift.inference.prepared import View
-from hylift.inference.variational.accuracy import MOST_POINTS, Objectives
 from hylift.inference.variational.descent import again, descend
-from hylift.inference.variational.fitted import Fit, Settings
+from hylift.inference.variational.fitted import MOST_POINTS, Fit, Objectives, Settings
 from hylift.inference.variational.hard import with_certain_zeros
 from hylift.inference.variational.objective import Objective
-from hylift.inference.variational.optimisers import NaturalGradient, NaturalNewton
+from hylift.inference.variational.optimisers import NaturalGradient, NaturalNewton, chosen_parts
 from hylift.inference.variational.problem import FitProblem, Mixtures, as_betas, choose_betas
 from hylift.inference.variational.products import (
     FEW_SWEEPS,
@@ -26,7 +25,7 @@ from hylift.inference.variational.products import (
     settled_means,
 )
 from hylift.inference.variational.starts import WarmStart, apart, displaced, random_starts
-from hylift.inference.variational.state import State, chosen_parts
+from hylift.inference.variational.state import State
 from hylift.proper.gaussian import GaussianForm
 
 SEARCH_STEPS = 20
@@ -68,11 +67,12 @@ class Fitter:
         """is_beta: (ground variable,), whether it has Betas, where that is known beforehand.
         known: the fit of a single product, where there is one."""
         self.settings, self.control, self.rng, self.is_beta = settings, control, rng, is_beta
+        self._go_on = control.should_continue
         self.known = known
         self.state: FitState | None = None
         self.single: Mixtures | None = None
         """The best single product, where one was looked for."""
-        self.objectives = Objectives(settings.entropy, settings.components, settings.tolerance)
+        self.objectives = Objectives(settings)
 
     def fit(self, views: Iterator[View], start: WarmStart | None = None) -> Fit:
         """The fit to the last view, or to the one in which time has run out."""
@@ -193,9 +193,6 @@ class Fitter:
         value = self.objectives.at(problem, "search", hard).evaluate(single).value
         is_better = value[0] < state.candidates[0].at.value[0]
         return self._searched(problem, hard, products) if is_better else state
-
-    def _go_on(self) -> bool:
-        return self.control.should_continue()
 
     def _products(self, problem: FitProblem, hard: float, product: Mixtures) -> Mixtures:
         """Single products, the best first."""

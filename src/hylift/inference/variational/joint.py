@@ -21,9 +21,8 @@ from hylift.inference.expectation.joint import Ids, Solved
 from hylift.inference.expectation.kernels import averages as kernels
 from hylift.inference.expectation.layout import Sites, with_powers
 from hylift.inference.message.layout import Work
-from hylift.inference.variational.kernels import energy_block
 from hylift.inference.variational.problem import FitProblem, FloatArray, Mixtures
-from hylift.inference.variational.slots import Slots, Target
+from hylift.inference.variational.slots import Slots
 from hylift.numerics.segments import offsets
 
 
@@ -214,15 +213,9 @@ class AtMixture:
         nothing = np.zeros(len(joint.mean_at))
         table = tables_of(sites, work, nothing, covariance, table_ptr, is_whole=False)
         entries = np.ascontiguousarray(self.q.entries[:, :, [k]])
-        weights, first = np.ascontiguousarray(self.q.weights[:, :, [k]]), joint.layout.first
+        weights = np.ascontiguousarray(self.q.weights[:, :, [k]])
         found, value = np.zeros(entries.shape), np.zeros(weights.shape)
 
-        def run(begin: int, end: int, to: Target) -> None:
-            energy_block(
-                begin, end, slots.slot_ptr, slots.slots, num_discrete, table_ptr, np.ones(size),
-                table, np.inf, slots.part, first, entries, weights, to.slots, to.shift,
-                to.first_part, *slots.scratch(), to.gradient, to.value,
-            )  # fmt: skip
-
-        slots.add_up(run, first, found, value)
+        terms = num_discrete, table_ptr, np.ones(size), table
+        slots.add_energies(terms, np.inf, joint.layout.first, entries, weights, found, value)
         gradient[0, :, k] += found[0, :, 0]

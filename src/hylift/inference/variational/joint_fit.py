@@ -21,10 +21,10 @@ from hylift.inference.variational.descent import descend
 from hylift.inference.variational.fitted import Fit, Settings
 from hylift.inference.variational.joint import JointGaussians
 from hylift.inference.variational.objective import Objective
+from hylift.inference.variational.optimisers import chosen_parts
 from hylift.inference.variational.problem import FitProblem, FloatArray, Mixtures, mass_outside
-from hylift.inference.variational.state import State, chosen_parts
-from hylift.rewrite.leaves import ConstantLeaves, eliminate_leaves
-from hylift.rewrite.remaining import Remaining
+from hylift.inference.variational.state import State
+from hylift.rewrite.leaves import ConstantLeaves, Remaining, eliminate_leaves
 from hylift.words import option, worded
 
 ROUNDS = 3

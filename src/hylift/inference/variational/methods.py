@@ -31,8 +31,7 @@ from hylift.inference.variational.starts import WarmStart
 from hylift.inference.variational.views import views
 from hylift.lifting import Beliefs
 from hylift.posterior import Posterior
-from hylift.rewrite.leaves import ConstantLeaves, eliminate_leaves
-from hylift.rewrite.remaining import Remaining
+from hylift.rewrite.leaves import ConstantLeaves, Remaining, eliminate_leaves
 from hylift.words import option, worded
 
 MOST_FITS = 3

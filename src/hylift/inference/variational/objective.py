@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -16,17 +15,13 @@ from hylift.components.kernels.integrals import (
     log_overlaps,
     overlap_gradient,
     product_entropy,
-    tabulate_betas,
-    tabulate_gaussians,
 )
 from hylift.inference.variational.functions import add_functions
 from hylift.inference.variational.joint import AtMixture, JointGaussians
-from hylift.inference.variational.kernels import bethe_block, energy_block
 from hylift.inference.variational.problem import FitProblem, FloatArray, Mixtures
-from hylift.inference.variational.slots import Slots, Target
+from hylift.inference.variational.slots import Grid, run_all
 from hylift.numerics import threads
-from hylift.numerics.quadrature import Accuracy, hermite_rule, nodes_per_slot
-from hylift.numerics.segments import offsets
+from hylift.numerics.quadrature import Accuracy
 
 Entropy = Literal["bethe", "jensen", "tracey"]
 """Bethe's approximation; lower bounds by Jensen's inequality, or by Kolchinsky and Tracey (Entropy
@@ -74,15 +69,13 @@ class Objective:
         'tracey' and one start."""
         self.problem, self.entropy, self.accuracy, self.hard = problem, entropy, accuracy, hard
         self.tolerance, self.joint = tolerance, joint
-        slots = problem.terms.slot_ptr, problem.terms.slots
-        self.terms = Slots.of(problem.layout, problem.part, *slots)
         self.grid: Grid | None = None
         """Of the Bethe entropy; a single product needs none."""
 
     def evaluate(self, q: Mixtures) -> Evaluation:
         """The free energy and its gradient at each of the candidates."""
         problem, weights = self.problem, q.weights
-        value = np.zeros(weights.shape)
+        value, is_single = np.zeros(weights.shape), weights.shape[2] == 1
         joint = None if self.joint is None else self.joint.at(q)
         gradient = self._add_energies(q if joint is None else joint.at_means, value)
         if joint is not None:
@@ -92,13 +85,12 @@ class Objective:
             add_functions(problem, q, self.accuracy, self.hard, gradient, value)
         value[:, 0] -= problem.log_constant
         of_weights: FloatArray | float = 0.0
-        is_single = q.num_components == 1
         if self.entropy == "tracey" or (self.entropy == "bethe" and is_single):
             self._add_product_entropy(q, gradient, value)
         if self.entropy != "bethe":
             of_weights = self._add_overlaps(q, gradient, value, joint)
         elif not is_single:
-            self._add_bethe(q, gradient, value)
+            self._bethe().add(problem.layout, q.weights, q.entries, gradient, value)
         return Evaluation((weights * value).sum(axis=2), value + of_weights, gradient)
 
     def restricted(self, is_kept: NDArray[np.bool_]) -> Objective:
@@ -109,19 +101,25 @@ class Objective:
 
     def portions(self, q: Mixtures) -> Iterator[Mixtures]:
         """The candidates, as many at a time as memory holds."""
-        num_starts, size = q.num_starts, q.num_components
+        num_starts, _, size = q.weights.shape
         per_start = 8 * (q.entries[0].size + q.weights[0].size * size)
         if self.entropy == "bethe" and size > 1:
-            per_start += int(self._grid().row_start[-1]) * (size + 3) * size
+            per_start += int(self._bethe().row_start[-1]) * (size + 3) * size
         step = max(1, MOST_NUMBERS // max(1, per_start))
         for begin in range(0, num_starts, step):
             yield q.take(list(range(begin, min(begin + step, num_starts))))
 
+    def _bethe(self) -> Grid:
+        problem = self.problem
+        if self.grid is None:
+            assert problem.scopes is not None
+            self.grid = problem.scopes.grid(problem.layout, problem.part, self.accuracy)
+        return self.grid
+
     def _add_energies(self, q: Mixtures, value: FloatArray) -> FloatArray:
         """The gradient of the expected energies of terms; adds these to value (start, part,
         component)."""
-        problem, slots = self.problem, self.terms
-        terms, layout = problem.terms, problem.layout
+        problem, terms, layout = self.problem, self.problem.terms, self.problem.layout
         gradient, moments = np.zeros(q.entries.shape), q.entries
         betas, at = problem.betas, layout.first[problem.betas]
         if len(betas):
@@ -133,15 +131,10 @@ class Objective:
             for place, moment in enumerate(components.moments()):
                 moments[:, at + place] = np.moveaxis(moment, 0, 1)
 
-        def run(begin: int, end: int, to: Target) -> None:
-            energy_block(
-                begin, end, terms.slot_ptr, terms.slots, terms.num_discrete, terms.base,
-                terms.multiplicity, terms.theta, self.hard, slots.part, layout.first, moments,
-                q.weights, to.slots, to.shift, to.first_part, *slots.scratch(), to.gradient,
-                to.value,
-            )  # fmt: skip
-
-        slots.add_up(run, layout.first, gradient, value)
+        problem.slots.add_energies(
+            (terms.num_discrete, terms.base, terms.multiplicity, terms.theta), self.hard,
+            layout.first, moments, q.weights, gradient, value,
+        )  # fmt: skip
         if len(betas):
             slope = (np.moveaxis(gradient[:, at + place], 1, 0) for place in (0, 1))
             for place, part_of in enumerate(components.of_parameters(*slope)):
@@ -155,49 +148,6 @@ class Objective:
             self.problem.part, q.weights, q.entries, gradient, value,
         )  # fmt: skip
 
-    def _grid(self) -> Grid:
-        if self.grid is None:
-            self.grid = Grid.of(self.problem, self.accuracy)
-        return self.grid
-
-    def _add_bethe(self, q: Mixtures, gradient: FloatArray, value: FloatArray) -> None:
-        """Add the negative Bethe entropy given each component, and its gradient."""
-        layout, scopes, grid = self.problem.layout, self.problem.scopes, self._grid()
-        assert scopes is not None
-        starts, size, num_nodes = q.num_starts, q.num_components, int(grid.row_start[-1])
-        table = np.empty((starts, num_nodes * size**2))
-        nodes = np.empty((starts, num_nodes * size * 3))
-
-        rows = grid.row_variable, grid.row_set, grid.row_start, grid.set_nodes
-
-        def fill_gaussians(begin: int, end: int) -> None:
-            tabulate_gaussians(
-                begin, end, grid.gaussian_rows, *rows, grid.hermite_z, grid.hermite_w,
-                layout.first, q.entries, table, nodes,
-            )  # fmt: skip
-
-        def fill_betas(begin: int, end: int) -> None:
-            tabulate_betas(
-                begin, end, grid.beta_rows, *rows, layout.first, layout.lower, layout.upper,
-                q.entries, *np.empty((2, grid.hermite_z.shape[1])), table, nodes,
-            )  # fmt: skip
-
-        def run(begin: int, end: int, to: Target) -> None:
-            bethe_block(
-                begin, end, scopes.slot_ptr, scopes.slots, scopes.num_reals, scopes.coefficient,
-                grid.slots.part, grid.scope_set, grid.set_nodes, layout.first, q.entries, q.weights,
-                grid.table_row, grid.row_start, table, nodes, to.slots, to.shift, to.first_part,
-                *grid.scratch(size), to.gradient, to.value,
-            )  # fmt: skip
-
-        for fill, count in (
-            (fill_gaussians, len(grid.gaussian_rows)),
-            (fill_betas, len(grid.beta_rows)),
-        ):
-            if count:
-                _run_all(fill, count, 1 + count // 4096)
-        grid.slots.add_up(run, layout.first, gradient, value)
-
     def _add_overlaps(
         self, q: Mixtures, gradient: FloatArray, value: FloatArray, joint: AtMixture | None
     ) -> FloatArray:
@@ -206,8 +156,9 @@ class Objective:
         of_roots = self.entropy == "tracey"
         problem, layout, multiplicity = self.problem, self.problem.layout, self.problem.multiplicity
         size, part = len(multiplicity), problem.part
-        overlaps = np.zeros((*q.weights.shape, q.num_components))
-        num_blocks = 1 + size * q.num_components**2 // threads.BLOCK
+        count = q.weights.shape[2]
+        overlaps = np.zeros((*q.weights.shape, count))
+        num_blocks = 1 + size * count**2 // threads.BLOCK
         order = np.argsort(part, kind="stable")
 
         def overlap(begin: int, end: int) -> tuple[int, FloatArray]:
@@ -227,87 +178,15 @@ class Objective:
                 share, of_roots, gradient,
             )  # fmt: skip
 
-        for low, found in _run_all(overlap, size, num_blocks):
+        for low, found in run_all(overlap, size, num_blocks):
             overlaps[:, low : low + found.shape[1]] += found
         if joint is not None:
             joint.add_overlaps(overlaps)
         share = np.empty(overlaps.shape)
         log_mixtures(overlaps, q.weights, problem.copies, value, share)
-        _run_all(slope, size, num_blocks)
+        run_all(slope, size, num_blocks)
         if joint is not None:
             joint.add_slopes(share, gradient)
         # ∂/∂w_k of Σ_l w_l log Σ_j w_j exp(S_lj) beyond the logarithm itself.
         beyond = np.einsum("spl,splk->spk", q.weights, share) / q.weights
         return np.asarray(problem.copies[:, None] * beyond)
-
-
-def _run_all(run: Callable[[int, int], threads.T], size: int, num_blocks: int) -> list[threads.T]:
-    """The results of `run` for blocks of about equal size, in order."""
-    if num_blocks == 1:
-        return [run(0, size)]
-    cuts = np.linspace(0, size, num_blocks + 1).astype(np.int64)
-    return list(threads.in_order(run, pairwise(cuts.tolist())))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Grid:
-    """Grids of the scopes of the Bethe entropy: sets of nodes, by number of reals.
-
-    A row is a real with the nodes of a set: at these, the densities of all components are
-    tabulated.
-    """
-
-    slots: Slots
-    scope_set: NDArray[np.int32]  # (scope,)
-    set_nodes: IntArray  # (set,)
-    hermite_z: FloatArray  # (set, node)
-    hermite_w: FloatArray  # (set, node)
-    table_row: NDArray[np.int32]  # (set, variable); -1 where it is not needed
-    row_variable: NDArray[np.int32]  # (row,)
-    row_set: NDArray[np.int32]  # (row,)
-    row_start: IntArray  # (row + 1,): nodes of the rows before
-    gaussian_rows: IntArray
-    beta_rows: IntArray
-    longest: int
-    """Most points of a slot."""
-    most_points: int
-    """Points of the largest grid."""
-
-    @classmethod
-    def of(cls, problem: FitProblem, accuracy: Accuracy) -> Grid:
-        scopes, num_states = problem.scopes, problem.graph.variables.num_states
-        assert scopes is not None
-        counts, scope_set = np.unique(scopes.num_reals, return_inverse=True)
-        set_nodes = np.array([nodes_per_slot(int(n), accuracy) for n in counts], dtype=np.int64)
-        hermite = np.zeros((2, len(counts), int(set_nodes.max(initial=1))))
-        for number, nodes in enumerate(set_nodes.tolist()):
-            hermite[0, number, :nodes], hermite[1, number, :nodes] = hermite_rule(nodes)
-        is_used = np.zeros((len(counts), len(num_states)), dtype=bool)
-        is_used[np.repeat(scope_set, np.diff(scopes.slot_ptr)), scopes.slots] = True
-        row_set, row_variable = np.nonzero(is_used & (num_states == 0))
-        is_beta = problem.layout.has(Betas)[row_variable]
-        table_row = np.full(is_used.shape, -1, dtype=np.int32)
-        table_row[row_set, row_variable] = np.arange(len(row_set))
-        points = scopes.points(problem.graph, accuracy).astype(np.int64)
-        longest = max(int(set_nodes.max(initial=1)), int(num_states.max(initial=1)))
-        return cls(
-            Slots.of(problem.layout, problem.part, scopes.slot_ptr, scopes.slots, points + 8),
-            scope_set.astype(np.int32),
-            set_nodes,
-            hermite[0],
-            hermite[1],
-            table_row,
-            row_variable.astype(np.int32),
-            row_set.astype(np.int32),
-            offsets(set_nodes[row_set]),
-            np.flatnonzero(~is_beta),
-            np.flatnonzero(is_beta),
-            longest,
-            int(points.max(initial=1)),
-        )
-
-    def scratch(self, size: int) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-        """For the largest scope, and so many components."""
-        local = np.empty((size + 2, self.slots.most, self.longest))
-        room = np.empty(self.most_points), np.empty(self.most_points)
-        return np.empty(self.slots.most, dtype=np.int64), local, *room

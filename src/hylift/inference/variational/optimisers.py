@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from hylift.components.kernels.steps import moved, natural_step, slopes
 from hylift.errors import UnsupportedError
-from hylift.inference.curvature import Curvature, sums_by_part
+from hylift.inference.curvature import Curvature
 from hylift.inference.variational.objective import Evaluation, Objective
 from hylift.inference.variational.problem import FitProblem, FloatArray, Mixtures
-from hylift.inference.variational.state import Averages, State, chosen_parts
+from hylift.inference.variational.state import Averages, State
 
 STILL_MOVE = 1e-2
 """Largest move of a mean, in standard deviations, or of a probability, that counts as none."""
@@ -61,6 +61,28 @@ def calmer(
     return np.where(accepted, np.where(still, state.calm + 1, 0), state.calm)
 
 
+def chosen_parts(
+    problem: FitProblem,
+    chosen: NDArray[np.bool_],
+    new: tuple[Mixtures, Evaluation],
+    old: tuple[Mixtures, Evaluation],
+) -> tuple[Mixtures, Evaluation]:
+    """The new candidates where they are chosen (start, part), with their evaluation."""
+    if chosen.all():
+        return new
+    if not chosen.any():
+        return old
+    (q, at), (before, was) = new, old
+    rows, blocks = chosen[:, :, None], chosen[:, problem.entry_part][:, :, None]
+    return Mixtures(
+        np.where(rows, q.weights, before.weights), np.where(blocks, q.entries, before.entries)
+    ), Evaluation(
+        np.where(chosen, at.by_part, was.by_part),
+        np.where(rows, at.of_weights, was.of_weights),
+        np.where(blocks, at.of_entries, was.of_entries),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class NaturalGradient:
     """Steps along the natural gradient, as long as the objective falls; else shorter ones.
@@ -98,7 +120,7 @@ class NaturalGradient:
             layout.family, layout.first, layout.lower, layout.upper, limits.least, limits.most,
             problem.multiplicity, problem.part, problem.copies, q.weights, q.entries, at.of_weights,
             at.of_entries, state.rho, state.step >= WARM_UP or not bethe,
-            np.empty(q.num_components), new.weights, new.entries, moves,
+            np.empty(q.weights.shape[2]), new.weights, new.entries, moves,
         )  # fmt: skip
         there = objective.evaluate(new)
         accepted = there.by_part <= at.by_part + 1e-12 * np.abs(at.by_part)
@@ -114,7 +136,7 @@ class NaturalGradient:
 
 
 def _is_bethe(objective: Objective, q: Mixtures) -> bool:
-    return objective.entropy == "bethe" and q.num_components > 1
+    return objective.entropy == "bethe" and q.weights.shape[2] > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +177,7 @@ def _newton_step(objective: Objective, state: State) -> State:
     if not isinstance(memory, Curvature):
         memory = Curvature.none(slope[0], problem.num_parts)
     direction = memory.direction(slope[0], inverse[0], row_part)[None]
-    fall = sums_by_part((slope * direction)[0], row_part, problem.num_parts)
+    fall = np.bincount(row_part, (slope * direction)[0].sum(axis=1), problem.num_parts)
     falls = fall < 0
     first = np.minimum(LONGEST / np.maximum(np.sqrt(np.where(falls, -fall, 0.0)), 1e-300), 1.0)
     first = np.minimum(first, 2 * state.rho[0])
@@ -210,7 +232,7 @@ def _moved(
     moved(
         layout.family, layout.first, layout.lower, layout.upper, limits.least, limits.most,
         objective.problem.part, q.weights, q.entries, direction, length,
-        np.empty(q.num_components), new.weights, new.entries, taken, moves,
+        np.empty(q.weights.shape[2]), new.weights, new.entries, taken, moves,
     )  # fmt: skip
     return new, taken, moves
 

@@ -15,10 +15,9 @@ from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph, FactorGroup
 from hylift.graph.factors import merge_groups
 from hylift.inference.terms import Terms
+from hylift.inference.variational.slots import Scopes, Slots
 from hylift.lifting import Beliefs
-from hylift.numerics.grouping import class_sums, first_members, group_pairs, group_rows
-from hylift.numerics.quadrature import Accuracy, nodes_per_slot
-from hylift.numerics.segments import offsets, ranges
+from hylift.numerics.grouping import first_members, group_pairs
 from hylift.posterior.mixture import Mixture
 from hylift.rewrite.kinds import Kinds
 from hylift.rewrite.merge import add_up
@@ -27,8 +26,6 @@ from hylift.rewrite.parts import parts_of, some_parts
 FloatArray = NDArray[np.float64]
 Reals = Literal["auto", "gaussian", "beta"]
 
-LARGEST_GRID = 2**22
-"""Most points at which the density of one scope is evaluated, per component."""
 PENALTY = 20.0
 """Energy of what is impossible, while searching, beyond the largest of what is possible."""
 
@@ -71,7 +68,7 @@ class FitProblem:
             copies = _copies(part, len(copies), *ground)
         found = Scopes.of(graph) if scopes else None
         if found is not None:
-            found.check_size(graph)
+            found.check_size(graph.variables)
             found = found.take(np.argsort(part[found.slots[found.slot_ptr[:-1]]], kind="stable"))
         kinds = Kinds.of(graph)
         closed = [add_up(group) for group in merge_groups(kinds.tables + kinds.quadratics)]
@@ -92,6 +89,11 @@ class FitProblem:
             part,
             copies,
         )
+
+    @cached_property
+    def slots(self) -> Slots:
+        """Of the terms."""
+        return Slots.of(self.layout, self.part, self.terms.slot_ptr, self.terms.slots)
 
     @cached_property
     def num_parts(self) -> int:
@@ -133,7 +135,7 @@ class FitProblem:
         num_states = self.graph.variables.num_states[kept]
         if scopes is not None:
             scopes = scopes.take(np.flatnonzero(chosen[scopes.slots[scopes.slot_ptr[:-1]]]))
-            scopes = replace(scopes, slots=new_id[scopes.slots])
+            scopes = replace(scopes, slots=new_id[scopes.slots], num_states=num_states)
         functions = (g.take(np.flatnonzero(chosen[g.scope[:, 0]])) for g in self.functions)
         layout = self.layout.take(kept)
         return replace(
@@ -224,84 +226,6 @@ class Mixtures:
     def take(self, starts: NDArray[np.int64] | list[int]) -> Mixtures:
         """Some of the candidates."""
         return Mixtures(self.weights[starts], self.entries[starts])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Scopes:
-    """Σ coefficient * E[log q] over these scopes is the negative Bethe entropy.
-
-    Each set of variables stands here once, whatever the number of factors over it.
-    """
-
-    slot_ptr: NDArray[np.int64]  # (scope + 1,)
-    slots: NDArray[np.int32]  # (slot,): variables, reals behind discrete ones
-    num_reals: NDArray[np.int64]  # (scope,)
-    coefficient: FloatArray  # (scope,)
-
-    @classmethod
-    def of(cls, graph: FactorGraph) -> Scopes:
-        """The scopes of all factors, and the variables with their counting numbers."""
-        num_variables = graph.num_variables
-        # Reals have the most points: kernels go over those together.
-        rank = np.where(graph.variables.num_states == 0, num_variables, 0)
-        by_arity: dict[int, list[tuple[NDArray[np.int32], FloatArray]]] = {}
-        for group in graph.groups:
-            if len(group) and group.arity:
-                scope = group.scope
-                if group.arity > 1:
-                    ranked = np.sort(scope + rank[scope], axis=1)
-                    scope = (ranked % num_variables).astype(np.int32)
-                by_arity.setdefault(group.arity, []).append((scope, group.multiplicity))
-        counting = graph.variables.multiplicity * (1.0 - graph.degree)
-        alone = np.arange(num_variables, dtype=np.int32)[:, None]
-        by_arity.setdefault(1, []).append((alone, counting))
-        scopes, coefficients = [], []
-        for arity in sorted(by_arity):
-            scope = np.concatenate([part for part, _ in by_arity[arity]])
-            weight = np.concatenate([part for _, part in by_arity[arity]])
-            alike, count = group_rows(scope)
-            total = class_sums(weight, alike, count)
-            # What cancels up to rounding is left out.
-            size = class_sums(np.abs(weight), alike, count)
-            kept = np.abs(total) > 1e-12 * size
-            scopes.append(scope[first_members(alike)[kept]])
-            coefficients.append(total[kept])
-        arities = np.repeat([s.shape[1] for s in scopes], [len(s) for s in scopes])
-        slots = np.concatenate([scope.ravel() for scope in scopes])
-        is_real = graph.variables.num_states[slots] == 0
-        slot_ptr = offsets(arities)
-        reals = offsets(is_real)
-        return cls(slot_ptr, slots, np.diff(reals[slot_ptr]), np.concatenate(coefficients))
-
-    def take(self, scopes: NDArray[np.int64]) -> Scopes:
-        """Some of the scopes."""
-        arity = np.diff(self.slot_ptr)[scopes]
-        slot_ptr = offsets(arity)
-        slots = self.slots[ranges(self.slot_ptr[scopes], arity)]
-        return Scopes(slot_ptr, slots, self.num_reals[scopes], self.coefficient[scopes])
-
-    def points(self, graph: FactorGraph, accuracy: Accuracy) -> FloatArray:
-        """(scope,): points of its grid, for one component; an infinite number if too large."""
-        per_count = [nodes_per_slot(n, accuracy) for n in range(self.num_reals.max(initial=0) + 1)]
-        nodes = np.repeat(np.array(per_count)[self.num_reals], np.diff(self.slot_ptr))
-        num_states = graph.variables.num_states[self.slots]
-        per_slot = np.where(num_states > 0, num_states, nodes).astype(np.float64)
-        with np.errstate(over="ignore"):
-            return np.asarray(np.multiply.reduceat(per_slot, self.slot_ptr[:-1]))
-
-    def check_size(self, graph: FactorGraph) -> None:
-        """Raise if the grid of a scope would be too large."""
-        points = self.points(graph, "check")
-        if points.max(initial=0.0) > LARGEST_GRID:
-            at = int(np.argmax(points))
-            names = graph.variables.names
-            scope = [names[int(v)] for v in self.slots[self.slot_ptr[at] : self.slot_ptr[at + 1]]]
-            listed = ", ".join(f"'{name}'" for name in scope[:4]) + (", …" if scope[4:] else "")
-            raise UnsupportedError(
-                f"the Bethe entropy needs the joint density of each factor's variables on a grid, "
-                f"and that of {listed} has {points[at]:.2g} points, more than {LARGEST_GRID}: use "
-                "NPVI or MeanField, which need no grid, or smaller factors"
-            )
 
 
 def _copies(

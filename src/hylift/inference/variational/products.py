@@ -95,17 +95,17 @@ class Ascent:
     ) -> FloatArray:
         """Change entries (start, entry, 1), and return the largest change (start,): of a mean in
         standard deviations, or of a probability."""
-        problem, source = self.objective.problem, self.objective.terms.source
+        problem, slots = self.objective.problem, self.objective.problem.slots
         terms, layout, limits = problem.terms, problem.layout, problem.limits
         order = layout.reals if only_reals else np.arange(len(problem.multiplicity))
         order = order[~self.is_left[order]]
-        widest, change = int(layout.size.max(initial=1)), np.empty(len(entries))
-        gradient = np.empty((len(entries), widest * self.objective.terms.most, 1))
+        widest, change = int(np.diff(layout.first).max(initial=1)), np.empty(len(entries))
+        gradient = np.empty((len(entries), widest * slots.most, 1))
         sweep(
             order, *terms.incidence, terms.term, terms.slot_ptr, terms.slots,
             terms.num_discrete, terms.base, terms.multiplicity, terms.theta, self.objective.hard,
             layout.family, layout.first, layout.lower, layout.upper, limits.least, limits.most,
-            problem.multiplicity, source, damping, *self.objective.terms.scratch(), gradient,
+            problem.multiplicity, slots.source, damping, *slots.scratch(), gradient,
             np.empty(widest), entries, change,
         )  # fmt: skip
         return change

@@ -14,7 +14,7 @@ from hylift.inference import held
 from hylift.inference.curvature import Curvature, Ids
 from hylift.inference.held import MOST_STEPS, Held, checked, count
 from hylift.inference.variational.objective import Evaluation, Objective
-from hylift.inference.variational.problem import FitProblem, FloatArray, Mixtures
+from hylift.inference.variational.problem import FloatArray, Mixtures
 from hylift.posterior.distributions.base import normalized
 
 
@@ -151,25 +151,3 @@ class State:
             objective.problem.layout.check(entries, q.num_components)
         at = objective.evaluate(q)
         return State(q, at, int(own["step"]), own["rho"], own["calm"], memory)
-
-
-def chosen_parts(
-    problem: FitProblem,
-    chosen: NDArray[np.bool_],
-    new: tuple[Mixtures, Evaluation],
-    old: tuple[Mixtures, Evaluation],
-) -> tuple[Mixtures, Evaluation]:
-    """The new candidates where they are chosen (start, part), with their evaluation."""
-    if chosen.all():
-        return new
-    if not chosen.any():
-        return old
-    (q, at), (before, was) = new, old
-    rows, blocks = chosen[:, :, None], chosen[:, problem.entry_part][:, :, None]
-    return Mixtures(
-        np.where(rows, q.weights, before.weights), np.where(blocks, q.entries, before.entries)
-    ), Evaluation(
-        np.where(chosen, at.by_part, was.by_part),
-        np.where(rows, at.of_weights, was.of_weights),
-        np.where(blocks, at.of_entries, was.of_entries),
-    )

@@ -19,8 +19,7 @@ from hylift.posterior.answers import Kind, LogPartition
 from hylift.potentials import ConditionalQuadratic
 from hylift.potentials.base import QuadraticForm
 from hylift.proper.gaussian import LARGEST_FACTORISED, GaussianForm
-from hylift.rewrite.leaves import ConstantLeaves
-from hylift.rewrite.remaining import Remaining
+from hylift.rewrite.leaves import ConstantLeaves, Remaining
 from hylift.words import counted, doubt, method_call, option, worded
 
 LEAKS = 1e-9

@@ -22,8 +22,8 @@ from hylift.numerics.segments import inverse, number_lists, number_rows
 from hylift.potentials import Table
 from hylift.potentials.base import along_axis
 from hylift.potentials.quadratic import as_table, closed_form
-from hylift.rewrite.decouple import dependent
-from hylift.rewrite.remaining import Leaves, Remaining
+from hylift.rewrite.kinds import dependent
+from hylift.rewrite.leaves import Leaves, Remaining
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -21,7 +21,7 @@ from hylift.numerics.grouping import first_members, group_rows
 from hylift.potentials import REAL, ConditionalQuadratic
 from hylift.potentials.quadratic import as_quadratic
 from hylift.rewrite.counting.leaves import CountedLeaves
-from hylift.rewrite.remaining import Remaining
+from hylift.rewrite.leaves import Remaining
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -152,7 +152,7 @@ class _Links:
         terms = {1: np.zeros((size, 3)), 2: np.zeros((size, 6))}
         for group in graph.groups:
             form = as_quadratic(group.potential)
-            if form is None or form.num_discrete or form.num_reals > 2:
+            if form is None or form.num_discrete_slots or form.num_reals > 2:
                 continue
             A, b = form.A[group.row], form.b[group.row]
             for slot in range(form.num_reals):
@@ -171,7 +171,7 @@ class _Links:
         """The leaves whose integrals exist, by the group of the factor with their state."""
         for group in groups:
             form = as_quadratic(group.potential)
-            if form is None or (form.num_discrete, form.num_reals) != (1, 1):
+            if form is None or (form.num_discrete_slots, form.num_reals) != (1, 1):
                 continue
             some = group.take(np.flatnonzero(self.is_leaf[group.scope[:, 1]]))
             if not len(some):
@@ -248,7 +248,7 @@ def _mean(
     near: slots of its state and its hub, -1 where they become new slots.
     """
     row, _ = group_rows(np.column_stack([group.row, leaves.row]))
-    first, split = first_members(row), form.num_discrete
+    first, split = first_members(row), form.num_discrete_slots
     A, b, c = (each[group.row[first]] for each in form.coefficients)
     moments = [each[leaves.row[first]] for each in leaves.given()]
     state, scope = near[0], [group.scope[:, s] for s in range(group.arity) if s != slot]

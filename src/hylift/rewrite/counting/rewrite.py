@@ -18,8 +18,7 @@ from hylift.rewrite.counting.counts import Counted, drawn
 from hylift.rewrite.counting.leaves import restated
 from hylift.rewrite.counting.representatives import representatives
 from hylift.rewrite.counting.steps import Steps
-from hylift.rewrite.rewritten import Rewritten
-from hylift.rewrite.state_map import KNOWN, SAME, Entries, WayBack
+from hylift.rewrite.rewritten import KNOWN, SAME, Entries, Rewritten, WayBack
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int32]

@@ -11,7 +11,7 @@ from hylift.graph.factor_graph import FactorGraph
 from hylift.rewrite.counting.counts import Classes, Counted, count_twins, find_classes
 from hylift.rewrite.counting.leaves import DiscreteLeaves, eliminate_discrete_leaves
 from hylift.rewrite.counting.real_leaves import RealLeaves, eliminate_real_leaves
-from hylift.rewrite.remaining import Remaining
+from hylift.rewrite.leaves import Remaining
 from hylift.words import counted
 
 Numbers = NDArray[np.int32]

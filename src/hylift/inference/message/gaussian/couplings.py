@@ -17,7 +17,7 @@ from hylift.numerics.threads import cut
 from hylift.proper.check import check_proper
 from hylift.proper.gaussian import GaussianForm
 from hylift.proper.improper import ImproperDirection
-from hylift.rewrite.decouple import pieces
+from hylift.rewrite.kinds import pieces
 from hylift.rewrite.merge import merge_factors
 
 WORK = 4

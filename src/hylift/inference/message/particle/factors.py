@@ -16,8 +16,7 @@ from hylift.inference.terms import Terms
 from hylift.numerics.segments import offsets, products
 from hylift.numerics.threads import cut
 from hylift.potentials import Potential
-from hylift.rewrite.decouple import decouple, pieces
-from hylift.rewrite.kinds import Kinds
+from hylift.rewrite.kinds import Kinds, decouple, pieces
 
 MOST_POINTS = 2**26
 """Joint points of a factor that a message may sum over."""

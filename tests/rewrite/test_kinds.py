@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hylift.potentials import ConditionalQuadratic
-from hylift.rewrite.decouple import decouple
+from hylift.rewrite.kinds import decouple
 
 SEEDS = st.integers(0, 2**32 - 1)
 
