@@ -122,7 +122,7 @@ OF_PYTHON = (
     *("optimiser must be a value", "a method is a value", "a function takes at least one slot"),
     *("unique=5:", "unique='5':", "read it with 'read_model'"),
     *("plot_classes draws", "plot_race draws", "see best_map"),
-    *("given(…)", "sample(…)", "expectation(…)", "pdf(…)", "compare(…)", "kalman_filter needs"),
+    *("given(…)", "sample(…)", "expect(…)", "pdf(…)", "compare(…)", "kalman_filter needs"),
     *("expected_counts() needs", "mean=5, std=5", "only_rows must be a list"),
 )
 """Of values that only programs pass, and of questions that only programs ask."""

@@ -462,6 +462,14 @@ def test_a_name_with_a_state_in_it_is_told_the_variable(name: str, text: str) ->
             FactorGraph(SOILS, ()).observe({name: True})
 
 
+def test_a_comma_in_the_only_argument_needs_no_quotes() -> None:
+    names = SOILS.names
+
+    assert names.id("Soil(a,b)") == names.id('Soil("a,b")') == 1
+    with pytest.raises(UnknownNameError, match="a constant with a comma stands in double quotes"):
+        Names((Atoms("loss", (MARKETS, ["a,b"])),)).id("loss(c1, a,b)")
+
+
 def test_patterns_are_answered_in_their_order_and_may_repeat() -> None:
     found = SOILS.matching(["depth", "Soil(2)", "Soil"])
 

@@ -28,7 +28,7 @@ def answers(posterior: Posterior) -> dict[str, Any]:
         "joint": lambda: posterior.joint(some).sample(5, seed=1).to_pylist(),
         "density": lambda: posterior.joint([first]).pdf({first: value}),
         "given": lambda: posterior.given({first: value}).marginals().to_pylist(),
-        "expectation": lambda: posterior.expectation(lambda x: x**2, first).value,
+        "expectation": lambda: posterior.expect(lambda x: x**2, first).value,
         "sample": lambda: posterior.sample(5, seed=2).to_pylist(),
         "map": lambda: [posterior.map().energy, posterior.map().kind, posterior.map().to_dict()],
         "marginal_map": lambda: posterior.marginal_map().to_dict(),

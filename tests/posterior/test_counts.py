@@ -180,7 +180,7 @@ def test_mixtures_have_expectations_in_closed_form(seen: dict[str, object]) -> N
             def log_value(*slots: object, factor: int = factor, group: object = group) -> object:
                 return group.potential.log_value(group.row[factor], list(slots))
 
-            total += posterior.expectation(log_value, names).value
+            total += posterior.expect(log_value, names).value
         assert value == pytest.approx(total, abs=1e-9)
 
 
@@ -217,7 +217,7 @@ def test_a_mixture_integrates_functions() -> None:
             def log_value(*slots: object, factor: int = factor, group: object = group) -> object:
                 return group.potential.log_value(group.row[factor], list(slots))
 
-            total += posterior.expectation(log_value, names).value
+            total += posterior.expect(log_value, names).value
         assert value == pytest.approx(total, abs=1e-9)
 
 

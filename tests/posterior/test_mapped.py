@@ -91,7 +91,7 @@ def test_marginals_draws_modes_and_expectations_agree(mapped: MappedMixture) -> 
 
     marginals = mapped.marginals(variables)
     drawn = mapped.sample(40_000, np.random.default_rng(0), np.array([0, 1, 4]))
-    mean = mapped.expectation(lambda a, b, e: a * b * (1 + e), np.array([0, 1, 4]))
+    mean = mapped.expect(lambda a, b, e: a * b * (1 + e), np.array([0, 1, 4]))
 
     np.testing.assert_allclose(marginals[1].probs, whole.sum(axis=(0, 2, 3, 4)), atol=1e-14)
     np.testing.assert_allclose(marginals[2].probs, [0.0, 1.0], atol=1e-14)

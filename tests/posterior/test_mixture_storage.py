@@ -35,7 +35,7 @@ joint = posterior.joint(["x", "wet", "share"])
 print(json.dumps([
     posterior.given({"x": 0.5}).marginals(observed=True).to_pylist(),
     joint.pdf({"x": 0.2, "wet": True, "share": 1.0}),
-    posterior.expectation(lambda x, s: x * s, ["x", "share"]).value,
+    posterior.expect(lambda x, s: x * s, ["x", "share"]).value,
     posterior.sample(5, seed=1).to_pylist(),
     posterior.map(polish=False).to_dict(),
     posterior.solution.history.to_arrow().to_pylist(),
@@ -87,7 +87,7 @@ def test_another_process_answers_alike(tmp_path: Path) -> None:
     expected = [
         posterior.given({"x": 0.5}).marginals(observed=True).to_pylist(),
         joint.pdf({"x": 0.2, "wet": True, "share": 1.0}),
-        posterior.expectation(lambda x, s: x * s, ["x", "share"]).value,
+        posterior.expect(lambda x, s: x * s, ["x", "share"]).value,
         posterior.sample(5, seed=1).to_pylist(),
         posterior.map(polish=False).to_dict(),
         HISTORY.to_arrow().to_pylist(),

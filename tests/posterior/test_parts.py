@@ -126,7 +126,7 @@ def test_covariances_and_expectations_across_parts(q: Mixture) -> None:
 
     np.testing.assert_allclose(one.mean, other.mean, atol=1e-12)
     np.testing.assert_allclose(one.cov, other.cov, atol=1e-12)
-    found, expected = (each.expectation(lambda x, u, y: x * y + np.exp(u)) for each in (one, other))
+    found, expected = (each.expect(lambda x, u, y: x * y + np.exp(u)) for each in (one, other))
     assert found.value == pytest.approx(expected.value, rel=1e-12)
 
 

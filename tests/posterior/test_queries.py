@@ -106,7 +106,7 @@ def test_joint_states_make_a_table(posterior: Posterior) -> None:
 
 def test_covariances_are_those_of_the_mixture(posterior: Posterior) -> None:
     joint = posterior.joint(["x", "share", "y"])
-    product = posterior.expectation(lambda x, y: x * y, ["x", "y"])
+    product = posterior.expect(lambda x, y: x * y, ["x", "y"])
 
     mean, cov, corr = joint.mean, joint.cov, joint.corr
 
@@ -263,8 +263,8 @@ def test_an_impossible_value_is_named(posterior: Posterior) -> None:
 def test_expectations_are_means_over_the_atoms_in_order(partly_seen: Posterior) -> None:
     x = partly_seen.marginal("x")
 
-    linear = partly_seen.expectation(lambda y, x: 2 * x + y, ["y", "x"])
-    chance = partly_seen.expectation(lambda wet: wet, "wet")
+    linear = partly_seen.expect(lambda y, x: 2 * x + y, ["y", "x"])
+    chance = partly_seen.expect(lambda wet: wet, "wet")
 
     assert float(linear) == pytest.approx(2 * x.mean + 1.5, rel=1e-12)
     assert chance.value == pytest.approx(partly_seen.marginal("wet").prob("true"))
@@ -282,7 +282,7 @@ def test_a_function_of_another_number_of_atoms_is_refused(
     function: Callable[..., object], why: str, posterior: Posterior
 ) -> None:
     with pytest.raises(UnsupportedError) as refusal:
-        posterior.expectation(function, ["x", "share"])
+        posterior.expect(function, ["x", "share"])
 
     assert str(refusal.value) == (
         f"the function cannot be called with 2 arguments, one per atom: {why}"
@@ -290,14 +290,26 @@ def test_a_function_of_another_number_of_atoms_is_refused(
 
 
 def test_what_is_no_function_has_no_expectation(posterior: Posterior) -> None:
-    with pytest.raises(UnsupportedError, match=r"expectation\(…\) takes a function, not 3"):
-        posterior.expectation(3, ["x"])
+    with pytest.raises(UnsupportedError, match=r"expect\(…\) takes a function, not 3"):
+        posterior.expect(3, ["x"])
 
 
 def test_functions_of_numpy_have_an_expectation(posterior: Posterior) -> None:
-    expected = posterior.expectation(lambda x, y: x * y, ["x", "share"])
+    expected = posterior.expect(lambda x, y: x * y, ["x", "share"])
 
-    assert posterior.expectation(np.multiply, ["x", "share"]) == expected
+    assert posterior.expect(np.multiply, ["x", "share"]) == expected
+
+
+def test_what_is_true_of_reals_is_drawn_as_quadrature_misses_jumps(posterior: Posterior) -> None:
+    share = posterior.marginal("share")
+
+    above = posterior.expect(lambda x: x > 0.4, "share")
+    gap = posterior.expect(lambda x, y: x > y, ["x", "share"])
+
+    assert above.method == gap.method == "sampling"
+    assert above.value == pytest.approx(1 - share.cdf(0.4), abs=5 * above.error)
+    assert above.error < 0.002
+    assert gap.value == pytest.approx(float(posterior.prob("x > share")), abs=5 * gap.error)
 
 
 @pytest.mark.parametrize("atoms", [["x", "share", "x"], ["x", "*"]])
@@ -305,7 +317,7 @@ def test_an_atom_is_asked_for_once(atoms: list[str], posterior: Posterior) -> No
     with pytest.raises(UnsupportedError) as refusal:
         posterior.joint(atoms)
     with pytest.raises(UnsupportedError, match="'x' is asked for twice"):
-        posterior.expectation(lambda *values: 0.0, atoms)
+        posterior.expect(lambda *values: 0.0, atoms)
 
     assert str(refusal.value) == "'x' is asked for twice: name each atom once"
 

@@ -106,8 +106,8 @@ def test_questions_in_words_are_answered_with_their_error(method: str) -> None:
 
     larger = posterior.prob("level(A) > level(B)", seed=1)
     both = posterior.prob("Hot(A) ^ level(A) > level(B)", seed=1)
-    gap = posterior.expectation("level(A) - 2*level(B)", seed=1)
-    same = posterior.expectation(lambda a, b: a - 2 * b, ["level(A)", "level(B)"], seed=1)
+    gap = posterior.expect("level(A) - 2*level(B)", seed=1)
+    same = posterior.expect(lambda a, b: a - 2 * b, ["level(A)", "level(B)"], seed=1)
 
     assert near(larger, TRUTH.larger(), slack)
     assert near(both, TRUTH.larger(is_hot), slack)
@@ -228,7 +228,7 @@ def test_draws_of_copies_of_a_part_are_independent() -> None:
     text = "n = {0, ..., 29}\nR(n)\nx(n): real\n0.4 R(i)\nnormal(x(i) | 2*R(i), 1)\n"
     found = hl.infer(hl.ground(hl.parse(text)), hl.Exact())
 
-    total = found.expectation(lambda *x: np.sum(x, axis=0), "x")
+    total = found.expect(lambda *x: np.sum(x, axis=0), "x")
 
     prob = 1 / (1 + np.exp(-0.4))
     std = np.sqrt(30 * (1 + 4 * prob * (1 - prob)))
@@ -323,7 +323,7 @@ def test_draws_have_no_density_of_reals() -> None:
 
     assert str(refusal.value) == (
         "'level(A)' is real, and draws have no density: use mean, cov, sample(…) or "
-        "expectation(…): or infer with BVI()"
+        "expect(…): or infer with BVI()"
     )
 
 
@@ -385,6 +385,32 @@ def test_names_without_arguments_and_with_spaces() -> None:
 
 
 @pytest.mark.parametrize(
+    ("bare", "quoted"),
+    [
+        ("level(Shop 1) > level(b-2) + 1", 'level("Shop 1") > level("b-2") + 1'),
+        ("Open(2024-03-01) v level(Ö (w)) > 0", 'Open("2024-03-01") v level("Ö (w)") > 0'),
+        ("Kind(Shop 1, dark red) ^ !Open(2024-03-01)",
+         'Kind("Shop 1", "dark red") ^ !Open("2024-03-01")'),
+        ("level(c, d) > level(Shop 1)", 'level("c, d") > level("Shop 1")'),
+        ('level("Ö (w)") > level(Shop 1)', 'level("Ö (w)") > level("Shop 1")'),
+    ],
+)  # fmt: skip
+def test_names_of_atoms_need_no_quotes(bare: str, quoted: str) -> None:
+    model = hl.parse("""
+        Open(day)
+        Kind(shop, kind!)
+        level(shop): real
+        0.5 Open(d)
+        0.3 Kind(s, +k)
+        normal(level(s) | 1, 1)
+    """)
+    constants = {"shop": ["Shop 1", "b-2", "Ö (w)", "c, d"], "day": ["2024-03-01"]}
+    found = hl.infer(hl.ground(model, {**constants, "kind": ["green", "dark red"]}))
+
+    assert found.prob(bare) == found.prob(quoted)
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("level(A) - level(B)", "is a number, and has no probability: compare it, or use expect"),
@@ -408,14 +434,16 @@ def test_unknown_words_are_named() -> None:
         posterior.prob("levl(A) > 1")
     with pytest.raises(ModelError, match="<question>:1:"):
         posterior.prob("level(A) >")
+    with pytest.raises(ModelError, match=r"expected .* after 'A', not 'nobody'"):
+        posterior.prob("level(A nobody) > 1")
     with pytest.raises(UnsupportedError, match="a question is a text such as"):
         posterior.prob(3)
     with pytest.raises(UnsupportedError, match="a term names its atoms itself"):
-        posterior.expectation("level(A)", ["level(A)"])
+        posterior.expect("level(A)", ["level(A)"])
     with pytest.raises(UnsupportedError, match="needs the atoms that it is given"):
-        posterior.expectation(abs)
+        posterior.expect(abs)
     with pytest.raises(UnsupportedError, match="is undefined at some values of its atoms"):
-        posterior.expectation("log(level(A))")
+        posterior.expect("log(level(A))")
 
 
 @pytest.mark.parametrize("method", ["gibbs", "smc"])

@@ -211,7 +211,7 @@ class Atoms(NameBlock):
         found = np.full(len(names), -1, dtype=np.int64)
         if not len(self):
             return found
-        atoms = [split_atom(name) for name in names]
+        atoms = [split_atom(name, len(self.constants)) for name in names]
         fits = [p == self.predicate and len(w) == len(self.constants) for p, w in atoms]
         place = np.flatnonzero(fits)
         if not len(place) or not self.constants:
@@ -243,7 +243,9 @@ class Atoms(NameBlock):
         if len(words) != len(self.constants):
             arity = len(self.constants)
             plural = "" if arity == 1 else "s"
-            return f" '{predicate}' takes {arity} argument{plural}, not {len(words)}."
+            more = len(words) > arity > 1
+            comma = "; a constant with a comma stands in double quotes" if more else ""
+            return f" '{predicate}' takes {arity} argument{plural}, not {len(words)}{comma}."
         for place, (constants, word) in enumerate(zip(self.constants, words, strict=True)):
             if pc.index(constants, word).as_py() == -1:
                 close = did_you_mean(word, constants.slice(0, MAX_SUGGESTIONS).to_pylist())
@@ -259,12 +261,18 @@ def positions(strings: pa.StringArray, names: Sequence[str]) -> NDArray[np.int64
     return pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def split_atom(name: str) -> tuple[str, list[str]]:
-    """`loss(c3, b1)` -> ('loss', ['c3', 'b1']); a name without arguments has none."""
+def split_atom(name: str, arity: int | None = None) -> tuple[str, list[str]]:
+    """`loss(c3, b1)` -> ('loss', ['c3', 'b1']); a name without arguments has none.
+
+    arity: 1 takes everything in brackets without quotes for one word, commas included.
+    """
     predicate, bracket, rest = name.partition("(")
     if not bracket:
         return name.strip(), []
-    words = ARGUMENT.findall(rest.rstrip().removesuffix(")") + ",")
+    inside = rest.rstrip().removesuffix(")")
+    words = ARGUMENT.findall(inside + ",")
+    if arity == 1 < len(words) and '"' not in inside:
+        return predicate.strip(), [inside.strip()]
     return predicate.strip(), [
         plain.strip() if plain or not inside else re.sub(r"\\(.)", r"\1", inside)
         for inside, plain in words

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.errors import UnknownNameError, UnsupportedError
+from hylift.errors import ModelError, UnknownNameError, UnsupportedError
 from hylift.graph import Domain, Variables, boolean
+from hylift.graph.name_blocks import split_atom
 from hylift.language.lowering.evaluate import QuadraticPolynomial, evaluate
+from hylift.language.statements import Model
 from hylift.language.syntax import Apply, Atom, Comparison, Constant, Expr, Number, Quantified, Term
 from hylift.language.syntax import Variable as Word
 from hylift.language.text.notation import is_numeral, quote
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
 NUM_DRAWS = 100_000
 """Draws of a mixture, or of one variable, for one question."""
+ATOM = re.compile(r'(?:"(?:[^"\\]|\\.)*")|\b(\w+)\s*\(')
+"""The beginning of an atom; quoted words are passed over."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +46,7 @@ class Formula:
     @classmethod
     def of(cls, variables: Variables, text: str) -> Formula:
         """The formula of a text; an error names what is unknown in it."""
-        expr = _resolved(_expression(text), variables)
+        expr = _resolved(_expression(text, variables), variables)
         leaves: dict[Expr, tuple[int, int | None]] = {}
         ids: list[int] = []
         for atom in atoms(expr):
@@ -94,7 +99,7 @@ def expected(posterior: Posterior, formula: Formula, question: str, seed: int) -
         if posterior.draws is None or observed[0]:
             return found
         # The marginal is an average over the draws of the run, which has an error of its own.
-        run = joint_of(posterior, question, formula.ids, seed).expectation(formula, seed=seed)
+        run = joint_of(posterior, question, formula.ids, seed).expect(formula, seed=seed)
         return replace(found, error=float(np.hypot(found.error, run.error)))
     if is_discrete.all() and posterior.mixture is None:
         shape = [domain.num_states for domain in formula.domains]
@@ -107,7 +112,7 @@ def expected(posterior: Posterior, formula: Formula, question: str, seed: int) -
     if isinstance(joint, JointDensity) and has_reals:
         # Quadrature would miss the jumps of comparisons.
         return by_draws(formula, joint.drawn(NUM_DRAWS, rng), is_discrete)
-    return joint.expectation(formula, seed=seed)
+    return joint.expect(formula, seed=seed)
 
 
 def probability(posterior: Posterior, text: str, seed: int) -> Expectation:
@@ -115,7 +120,7 @@ def probability(posterior: Posterior, text: str, seed: int) -> Expectation:
     formula = Formula.of(posterior.variables, text)
     if not formula.is_truth:
         raise UnsupportedError(
-            f"'{text}' is a number, and has no probability: compare it, or use expectation(…)"
+            f"'{text}' is a number, and has no probability: compare it, or use expect(…)"
         )
     found = expected(posterior, formula, "prob(…)", seed)
     if found.method != "sampling":
@@ -124,11 +129,11 @@ def probability(posterior: Posterior, text: str, seed: int) -> Expectation:
     return replace(found, error=max(found.error, 1.0 / found.num_points))
 
 
-def _expression(text: str) -> Expr:
+def _expression(text: str, variables: Variables) -> Expr:
     """The expression of a text without weight, conditions and declarations."""
     if not isinstance(text, str):
         raise UnsupportedError(f"a question is a text such as 'level(a) > level(b)', not {text!r}")
-    model = parse(text, name="<question>")
+    model = _parsed(text, variables)
     # An atom alone, `Hot(a)` or `Rain`, is also the declaration of a predicate or type.
     is_atom = all(one.domain == boolean for one in model.predicates)
     is_atom &= all(one.constants is None for one in model.types)
@@ -147,6 +152,46 @@ def _expression(text: str) -> Expr:
                 f"a question names its atoms, and has no quantifiers and functions: '{text}'"
             )
     return rule.formula
+
+
+def _parsed(text: str, variables: Variables) -> Model:
+    """The model that the text alone is; names of atoms need no quotes in it."""
+    try:
+        return parse(text, name="<question>")
+    except ModelError:
+        try:
+            return parse(_quoted(text, variables), name="<question>")
+        except ModelError:
+            pass
+        raise  # the first error, whose places are in the user's text
+
+
+def _quoted(text: str, variables: Variables) -> str:
+    """The text with quotes around the constants of the atoms that it names, as in
+    `sold(Shop 1, 2024-03-01)`."""
+    predicates, parts, start = set(variables.names.predicates), [], 0
+    for found in ATOM.finditer(text):
+        if found.start() < start or found[1] not in predicates:
+            continue
+        for end in re.finditer(r"\)", text[found.end() :]):
+            words = _constants(text[found.start() : found.end() + end.end()], variables)
+            if words:
+                parts += [text[start : found.start()], _name(found[1], words)]
+                start = found.end() + end.end()
+                break
+    return "".join([*parts, text[start:]])
+
+
+def _constants(name: str, variables: Variables) -> tuple[Constant, ...]:
+    """The constants in the name of a variable, or of a state of one; none of any other."""
+    predicate, words = split_atom(name)
+    whole = _name(predicate, tuple(map(Constant, words[:-1])))
+    own, of_state = variables.names.find([name, whole]).tolist()
+    if own >= 0:
+        words = split_atom(variables.names[own])[1]
+    elif of_state < 0 or words[-1] not in (variables.domain(of_state).states or ()):
+        return ()
+    return tuple(map(Constant, words))
 
 
 def _resolved(expr: Expr, variables: Variables) -> Expr:

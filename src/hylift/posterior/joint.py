@@ -63,7 +63,7 @@ class JointDistribution(ABC):
         """Draws as an Arrow table with a column per atom, states by label."""
 
     @abstractmethod
-    def expectation(self, function: Callable[..., Any], *, seed: int = 0) -> Expectation:
+    def expect(self, function: Callable[..., Any], *, seed: int = 0) -> Expectation:
         """The mean of a function of arrays, one per atom.
 
         States are given by position: false is 0, true is 1.
@@ -123,7 +123,7 @@ class JointDistribution(ABC):
             if domain.states is not None:
                 raise UnsupportedError(
                     f"'{atom}' has states: means and covariances are of reals; leave it out, "
-                    "or use expectation(…)"
+                    "or use expect(…)"
                 )
 
     def columns(self, values: list[NDArray[Any]]) -> dict[str, pa.Array]:
@@ -218,7 +218,7 @@ class JointDensity(JointDistribution):
         draws[:, hidden] = self.mixture.sample(size, rng, self.ids[hidden])
         return draws
 
-    def expectation(self, function: Callable[..., Any], *, seed: int = 0) -> Expectation:
+    def expect(self, function: Callable[..., Any], *, seed: int = 0) -> Expectation:
         check_arity(function, len(self.atoms))
         hidden = self._is_hidden
 
@@ -231,7 +231,7 @@ class JointDensity(JointDistribution):
                 )
             )
 
-        return self.mixture.expectation(of_hidden, self.ids[hidden], seed=seed)
+        return self.mixture.expect(of_hidden, self.ids[hidden], seed=seed)
 
     @property
     def _is_hidden(self) -> NDArray[np.bool_]:
@@ -281,7 +281,7 @@ def check_arity(function: Callable[..., Any], num_atoms: int) -> None:
     except (TypeError, ValueError):  # not a function, or one without a signature
         if callable(function):
             return
-        raise UnsupportedError(f"expectation(…) takes a function, not {function!r}") from None
+        raise UnsupportedError(f"expect(…) takes a function, not {function!r}") from None
     try:
         signature.bind(*range(num_atoms))
     except TypeError as error:

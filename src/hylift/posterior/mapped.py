@@ -205,10 +205,10 @@ class MappedMixture:
         values, height = self.inner.mode()
         return self.map.values(values), height
 
-    def expectation(
+    def expect(
         self, function: Callable[..., Any], ids: NDArray[Any], *, seed: int = 0
     ) -> Expectation:
-        """The mean of a function of some hidden variables; see `Mixture.expectation`."""
+        """The mean of a function of some hidden variables; see `Mixture.expect`."""
         at = self._positions(ids)
         inside, place = self._inside(at)
         found = StateMap(place, self.map.table[at], self.map.states)
@@ -225,7 +225,7 @@ class MappedMixture:
                 )
             )
 
-        return self.inner.expectation(of_inside, inside, seed=seed)
+        return self.inner.expect(of_inside, inside, seed=seed)
 
     def moments(self, ids: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
         """Means and variances (variable, component) of hidden reals under each component."""

@@ -27,13 +27,15 @@ from hylift.posterior.distributions import (
 )
 from hylift.posterior.distributions.base import log_sum_exp, normalized, real_array
 from hylift.posterior.marginals import Batches, Marginals
-from hylift.posterior.summing import Expectation, Rule, by_draws, by_grid
+from hylift.posterior.summing import Expectation, Rule, by_draws, by_grid, is_truth
 
 BLOCK = 1 << 20
 """Numbers of the largest temporary."""
 NODES, FEWER_NODES = 16, 11
 MAX_POINTS = 1_000_000
 DRAWS = 100_000
+SMALL = 1e-6
+"""Error of a sum over nodes, as a share of the mean, below which draws could not be better."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -308,13 +310,13 @@ class Mixture:
         chosen = values[best[climb.part], np.arange(values.shape[1])]
         return chosen[number], float(heights.max(axis=0).sum())
 
-    def expectation(
+    def expect(
         self, function: Callable[..., Any], ids: NDArray[Any], *, seed: int = 0
     ) -> Expectation:
         """The mean of a function of some hidden variables, given whole arrays, one per variable.
 
         On the grid of states and 16 Gauss nodes, exact for polynomials of degree 31 in each real;
-        by 100,000 draws where that would have more than a million points.
+        by 100,000 draws where that would have more than a million points, or would miss jumps.
         """
         classes = self._classes(ids)
         is_discrete = self.layout.is_discrete[classes]
@@ -324,11 +326,21 @@ class Mixture:
         if self.part is not None and points <= MAX_POINTS:
             order = np.argsort(ids, kind="stable")
             small = self.of(np.asarray(ids)[order]).expanded()
-            return small.expectation(function, ids, seed=seed)
-        if points > MAX_POINTS:
-            draws = self.sample(DRAWS, np.random.default_rng(seed), ids)
-            return by_draws(function, draws, is_discrete)
+            return small.expect(function, ids, seed=seed)
+        rng, found = np.random.default_rng(seed), list[Expectation]()
+        has_jumps = not is_discrete.all() and is_truth(
+            function, self.sample(2, rng, ids), is_discrete
+        )
+        if points <= MAX_POINTS and not has_jumps:
+            found.append(self._on_grid(function, classes, is_discrete))
+            if found[0].error <= SMALL * max(1.0, abs(found[0].value)):
+                return found[0]
+        found.append(by_draws(function, self.sample(DRAWS, rng, ids), is_discrete))
+        return min(found, key=lambda one: one.error)
 
+    def _on_grid(
+        self, function: Callable[..., Any], classes: NDArray[Any], is_discrete: NDArray[np.bool_]
+    ) -> Expectation:
         def by_rule(num_nodes: int) -> float:
             rules = self._rules(classes, num_nodes)
             return by_grid(function, self.weights, rules, is_discrete)

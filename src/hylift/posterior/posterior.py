@@ -147,15 +147,15 @@ class Posterior:
         """
         return probability(self, formula, seed)
 
-    def expectation(
+    def expect(
         self,
         function: Callable[..., Any] | str,
         atoms: str | Iterable[str] | None = None,
         *,
         seed: int = 0,
     ) -> Expectation:
-        """The mean of a function of some atoms: `expectation(lambda x, y: x * y, ["a", "b"])`; or
-        of a term, as in `prob`: `expectation("level(a) - level(b)")`.
+        """The mean of a function of some atoms: `expect(lambda x, y: x * y, ["a", "b"])`; or
+        of a term, as in `prob`: `expect("level(a) - level(b)")`.
 
         The function is given whole arrays, one per atom in this order, and returns one; states
         are given by position, so that false is 0 and true is 1. Of a mixture by Gauss quadrature
@@ -165,11 +165,11 @@ class Posterior:
         if isinstance(function, str):
             if atoms is not None:
                 raise UnsupportedError("a term names its atoms itself: leave them out")
-            return expected(self, Formula.of(self.variables, function), "expectation(…)", seed)
+            return expected(self, Formula.of(self.variables, function), "expect(…)", seed)
         if atoms is None:
-            raise UnsupportedError("expectation(…) of a function needs the atoms that it is given")
-        joint = joint_of(self, "expectation(…)", self._each_once(atoms), seed)
-        return joint.expectation(function, seed=seed)
+            raise UnsupportedError("expect(…) of a function needs the atoms that it is given")
+        joint = joint_of(self, "expect(…)", self._each_once(atoms), seed)
+        return joint.expect(function, seed=seed)
 
     def expected_counts(self) -> pa.Table:
         """The expected statistic of each rule: a row per rule, with rule, weight, statistic and

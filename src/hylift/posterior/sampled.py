@@ -48,7 +48,7 @@ class JointDraws(JointDistribution):
             if domain.states is None:
                 raise UnsupportedError(
                     f"'{atom}' is real, and draws have no density: use mean, cov, sample(…) or "
-                    "expectation(…)",
+                    "expect(…)",
                     worded("or infer with ", method_call("BVI")),
                 )
         found = self.probs()[tuple(points.astype(np.int64).T)]
@@ -77,7 +77,7 @@ class JointDraws(JointDistribution):
         draws = self.draws
         return pa.table(self.columns(list(draws[rng.integers(len(draws), size=size)].T)))
 
-    def expectation(self, function: Callable[..., Any], *, seed: int = 0) -> Expectation:
+    def expect(self, function: Callable[..., Any], *, seed: int = 0) -> Expectation:
         check_arity(function, len(self.atoms))
         is_discrete = np.array([domain.is_discrete for domain in self.domains])
 

@@ -74,6 +74,13 @@ def by_states(function: Callable[..., Any], probs: FloatArray) -> Expectation:
     return Expectation(float(probs[used] @ values), 0.0, "sum")
 
 
+def is_truth(
+    function: Callable[..., Any], draws: FloatArray, is_discrete: NDArray[np.bool_]
+) -> bool:
+    """True if the function says what is true of draws (draw, variable), and not a number."""
+    return np.asarray(_called(function, list(draws.T), is_discrete)).dtype == np.bool_
+
+
 def evaluate(
     function: Callable[..., Any],
     columns: list[FloatArray],
@@ -81,14 +88,21 @@ def evaluate(
     size: int,
 ) -> FloatArray:
     """The function at points given as one array per variable; states as integers."""
-    arguments = [
-        column.astype(np.int64) if discrete else column
-        for column, discrete in zip(columns, is_discrete.tolist(), strict=True)
-    ]
-    values = np.asarray(function(*arguments), dtype=np.float64)
+    values = np.asarray(_called(function, columns, is_discrete), dtype=np.float64)
     if values.shape not in ((), (size,)):
         raise UnsupportedError(
             f"the function must return one number per point, an array of shape ({size},), "
             f"not of shape {values.shape}: it is given whole arrays, one per atom"
         )
     return np.broadcast_to(values, (size,))
+
+
+def _called(
+    function: Callable[..., Any], columns: list[FloatArray], is_discrete: NDArray[np.bool_]
+) -> Any:
+    return function(
+        *(
+            column.astype(np.int64) if discrete else column
+            for column, discrete in zip(columns, is_discrete.tolist(), strict=True)
+        )
+    )

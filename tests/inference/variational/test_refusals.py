@@ -228,7 +228,7 @@ def test_queries_for_unknown_atoms_suggest_the_closest() -> None:
         lambda: posterior.joint(["posA(a0)", "posA(a9)"]),
         lambda: posterior.given({"posA(a9)": 1.0}),
         lambda: posterior.sample(3, seed=0, atoms="posA(a9)"),
-        lambda: posterior.expectation(lambda x: x, "posA(a9)"),
+        lambda: posterior.expect(lambda x: x, "posA(a9)"),
     ):
         text = refusal_of(query, UnknownNameError)
 
