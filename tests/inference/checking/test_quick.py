@@ -50,6 +50,16 @@ def test_an_answer_that_has_used_up_its_time_is_checked_all_the_same(
     assert checked.solution.doubts[0].startswith("This answer may be off: by a short run of SMC")
 
 
+def test_a_bound_alone_is_not_held_against_marginals() -> None:
+    graph = Rooms(3).graph()
+
+    bound = hl.infer(graph, hl.MeanField(), tasks="logz", rewrite=False)
+    estimate = hl.infer(graph, hl.BVI(3), tasks="logz", rewrite=False)
+
+    assert (bound.log_partition.kind, bound.solution.doubts) == ("lower bound", ())
+    assert estimate.trust.verdict == "doubtful"
+
+
 def test_a_right_answer_is_not() -> None:
     found = hl.infer(easy(), hl.BVI(3))
 
