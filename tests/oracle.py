@@ -9,7 +9,7 @@ at a time, in plain Python.
 from __future__ import annotations
 
 import itertools
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -264,19 +264,20 @@ def _mixed(
 def coarsest_equitable(graph: FactorGraph, tolerance: float = 1e-12) -> list[int]:
     """The class of each variable in the coarsest equitable partition of a graph without evidence.
 
-    Classes are numbered by their first members. Variables of a class share domain, multiplicity
-    and, for each class of factors and each set of exchangeable slots, the total multiplicity of
-    the slots in which they stand.
+    Classes are numbered by their first members. Variables of a class share domain and, for each
+    class of factors and each set of exchangeable slots, the total multiplicity of the slots in
+    which they stand, divided by their own.
     """
     variables, factors = graph.variables, plain_factors(graph, tolerance)
-    multiplicity = variables.multiplicity.tolist()
-    color = _numbered([(variables.domain(v), n) for v, n in enumerate(multiplicity)])
+    members = [Fraction(n) for n in variables.multiplicity.tolist()]
+    color = _numbered([variables.domain(v) for v in range(len(members))])
     while True:
-        received: list[Counter[tuple[int, int]]] = [Counter() for _ in color]
+        received: list[defaultdict[tuple[int, int], Fraction]]
+        received = [defaultdict(Fraction) for _ in color]
         seen = _numbered([factor.color(color) for factor in factors])
         for factor, its_color in zip(factors, seen, strict=True):
             for variable, orbit in zip(factor.scope, factor.orbits, strict=True):
-                received[variable][its_color, orbit] += factor.multiplicity
+                received[variable][its_color, orbit] += factor.multiplicity / members[variable]
         finer = _numbered([(c, frozenset(r.items())) for c, r in zip(color, received, strict=True)])
         if len(set(finer)) == len(set(color)):
             return color

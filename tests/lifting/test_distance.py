@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Hashable, Sequence
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -38,14 +39,16 @@ def numbered(keys: Sequence[Hashable]) -> list[int]:
 def rounds_of_color_passing(graph: FactorGraph, tolerance: float = 1e-12) -> list[list[int]]:
     """Classes of variables after 0, 1, 2, … rounds, up to the last that splits one."""
     variables, factors = graph.variables, plain_factors(graph, tolerance)
-    multiplicity = variables.multiplicity.tolist()
-    found = [numbered([(variables.domain(v), n) for v, n in enumerate(multiplicity)])]
+    members = [Fraction(n) for n in variables.multiplicity.tolist()]
+    found = [numbered([variables.domain(v) for v in range(len(members))])]
     while True:
         color = found[-1]
-        received: list[Counter[tuple[Hashable, int]]] = [Counter() for _ in color]
+        received: list[defaultdict[tuple[Hashable, int], Fraction]]
+        received = [defaultdict(Fraction) for _ in color]
         for factor in factors:
             for variable, orbit in zip(factor.scope, factor.orbits, strict=True):
-                received[variable][factor.color(color), orbit] += factor.multiplicity
+                link = factor.color(color), orbit
+                received[variable][link] += factor.multiplicity / members[variable]
         heard = [frozenset(counts.items()) for counts in received]
         finer = numbered(list(zip(color, heard, strict=True)))
         if len(set(finer)) == len(set(color)):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import math
 import numbers
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +25,9 @@ FloatArray = NDArray[np.float64]
 MAX_WEIGHT = 2.0**62
 """Sums of weights stay below, so that they are exact in int64."""
 
+MAX_SCALE = 1 << 20
+"""Largest common multiple of the multiplicities of variables by which weights are multiplied."""
+
 
 @dataclass(frozen=True, eq=False)
 class Structure:
@@ -31,8 +36,10 @@ class Structure:
     slots: NDArray[np.int32]  # (edge,): variable of each slot, factor after factor
     first: NDArray[np.int64]  # (factor + 1,): first edge of each factor
     orbit: NDArray[np.int16]  # (edge,): exchangeable slots of a factor share a number
-    weight: NDArray[np.int64]  # (factor,): multiples of a common unit; empty where all are 1
-    color: NDArray[np.int32]  # (variable,): domain and multiplicity
+    weight: NDArray[np.int64]
+    """(edge,): how many factors like it each member of the variable in the slot has, in multiples
+    of a common unit; empty where all are 1."""
+    color: NDArray[np.int32]  # (variable,): domain
     num_colors: int
     kind: NDArray[np.int32]  # (factor,): group and parameters
     num_kinds: int
@@ -44,9 +51,10 @@ class Structure:
         """Structure of a graph without evidence; parameters are compared to a relative tolerance.
 
         Factors of different groups always differ, even if their potentials are equal:
-        `graph.condition()` joins groups of one signature. Where multiplicities are not multiples of
-        a common unit, so that their sums would not be exact, factors of different multiplicity
-        differ, too.
+        `graph.condition()` joins groups of one signature. Of a lifted graph, variables differ by
+        what each of their members has. Where these numbers are not multiples of a common unit, so
+        that their sums would not be exact, variables of different multiplicity differ, too, and in
+        the end factors.
         """
         check_conditioned(graph)
         groups = graph.groups
@@ -63,16 +71,18 @@ class Structure:
         sizes = np.array([(group.arity, len(group)) for group in groups], dtype=np.int64)
         arity = np.repeat(*sizes.reshape(-1, 2).T)
         first = offsets(arity)
-        weight = _weights(multiplicity, first)
+        # Read-only whether joined or not: kernels are compiled for one kind of array.
+        slots = _joined([group.scope.ravel() for group in groups], np.int32)
+        members = graph.variables.multiplicity
+        unlike = np.zeros(len(members), dtype=np.uint64)
+        weight = _weights(multiplicity, arity, members[slots])
+        if weight is None:
+            unlike = members.copy().view(np.uint64)
+            weight = _weights(multiplicity, arity, np.ones(1))
         if weight is None:
             kind, num_kinds = group_pairs(kind, multiplicity.copy().view(np.uint64))
             weight = np.zeros(0, dtype=np.int64)
-        variables = graph.variables
-        color, num_colors = group_pairs(
-            variables.domain_number, variables.multiplicity.copy().view(np.uint64)
-        )
-        # Read-only whether joined or not: kernels are compiled for one kind of array.
-        slots = _joined([group.scope.ravel() for group in groups], np.int32)
+        color, num_colors = group_pairs(graph.variables.domain_number, unlike)
         return cls(
             freeze(slots, np.int32),
             freeze(first, np.int64),
@@ -84,6 +94,26 @@ class Structure:
             num_kinds,
             offsets([len(group) for group in groups]),
             tuple(group.potential.averages for group in groups),
+        )
+
+    @classmethod
+    def of_scopes(cls, scopes: Sequence[NDArray[np.int32]], color: NDArray[np.int32]) -> Structure:
+        """Of factors (factor, slot), all those of one array of one kind, and colored variables."""
+        arity = np.repeat([s.shape[1] for s in scopes], [len(s) for s in scopes]).astype(np.int64)
+        kind = np.repeat(np.arange(len(scopes), dtype=np.int32), [len(s) for s in scopes])
+        color, num_colors = group_pairs(color, np.zeros(len(color), dtype=np.uint64))
+        orbits = [np.tile(np.arange(s.shape[1]), len(s)) for s in scopes]
+        return cls(
+            freeze(_joined([s.ravel() for s in scopes], np.int32), np.int32),
+            freeze(offsets(arity), np.int64),
+            freeze(_joined(orbits, np.int16), np.int16),
+            freeze(np.zeros(0), np.int64),
+            color,
+            num_colors,
+            kind,
+            len(scopes),
+            offsets([len(s) for s in scopes]),
+            tuple(False for _ in scopes),
         )
 
     @functools.cached_property
@@ -154,18 +184,34 @@ def _check_sizes(groups: tuple[FactorGroup, ...]) -> None:
             )
 
 
-def _weights(multiplicity: FloatArray, first: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Multiplicities as integer multiples of a power of two, empty where all are 1; None where
-    sums of them might not be exact."""
-    if (multiplicity == 1).all():
+def _weights(
+    multiplicity: FloatArray, arity: NDArray[np.int64], members: FloatArray
+) -> NDArray[np.int64] | None:
+    """(edge,): multiplicities of factors per member, as integer multiples of a common unit; empty
+    where all are 1; None where sums of them might not be exact.
+
+    members: (edge,), of the variable in each slot; or one number for all.
+    """
+    if (multiplicity == 1).all() and (members == 1).all():
         return np.zeros(0, dtype=np.int64)
-    fraction, exponent = np.frexp(multiplicity)
+    share, times = np.repeat(multiplicity, arity), np.ones(1)
+    if not np.fmod(share, members).any():
+        share = share / members
+    else:
+        sizes = np.unique(members)
+        scale = math.lcm(*sizes.astype(np.int64).tolist()) if (sizes % 1 == 0).all() else np.inf
+        if scale > MAX_SCALE:
+            return None
+        times = scale / members
+    fraction, exponent = np.frexp(share)
     digits = np.ldexp(fraction, 53).astype(np.int64)
     lowest = (digits & -digits).astype(np.float64)  # the lowest bit that is set
-    unit = int((exponent - 53 + np.frexp(lowest)[1] - 1).min())
+    unit = int((exponent - 53 + np.frexp(lowest)[1] - 1).min(initial=0))
     with np.errstate(over="ignore"):
-        total = np.ldexp((multiplicity * np.diff(first)).sum(), -unit)
-    return np.ldexp(multiplicity, -unit).astype(np.int64) if total < MAX_WEIGHT else None
+        total = np.ldexp((share * times).sum(), -unit)
+    if not total < MAX_WEIGHT:
+        return None
+    return np.ldexp(share, -unit).astype(np.int64) * times.astype(np.int64)
 
 
 def _joined(parts: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:

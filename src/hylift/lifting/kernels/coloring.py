@@ -17,7 +17,7 @@ def pass_colors(slots, first, orbit, kind, weight, color, seed, mask, heard, sig
     """Add to `heard`, (variable,), the messages from the factors of each variable, and write the
     hashes of factors to `signs`.
 
-    weight: (factor,), or nothing where all are 1.
+    weight: (edge,), or nothing where all are 1.
     """
     weighted = len(weight) > 0
     for factor in range(len(kind)):
@@ -27,7 +27,7 @@ def pass_colors(slots, first, orbit, kind, weight, color, seed, mask, heard, sig
             share = mix(hashed + np.uint64(orbit[edge]) * ODD_2) & mask
             variable = slots[edge]
             if weighted:
-                heard[variable] = add(heard[variable], share, weight[factor])
+                heard[variable] = add(heard[variable], share, weight[edge])
             else:
                 heard[variable] += share
 
@@ -196,7 +196,7 @@ def split_unlike(color, order, begin, start, code, share, wanted, found):
 @njit(cache=True)
 def edge_codes(slots, first, orbit, weight, factor_class, base, alone, at, code, share):
     """Write the class of factors and orbit of each slot, variable after variable, as a code, and
-    the weight of the factor; without variables that are alone in their class.
+    its weight; without variables that are alone in their class.
 
     at: (variable,), where the codes of each begin. weight, share: empty where all weights are 1.
     """
@@ -209,4 +209,4 @@ def edge_codes(slots, first, orbit, weight, factor_class, base, alone, at, code,
             at[variable] = place + 1
             code[place] = base[factor_class[factor]] + orbit[edge]
             if len(weight):
-                share[place] = weight[factor]
+                share[place] = weight[edge]

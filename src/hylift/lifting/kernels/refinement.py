@@ -58,7 +58,7 @@ def sign_variables(
             if news > fresh[variable] and size[color[variable]] > 1:
                 said[filled[begin + slot]] = variable
                 if len(weight):
-                    share[filled[begin + slot]] = weight[factor]
+                    share[filled[begin + slot]] = weight[start + slot]
                 filled[begin + slot] += 1
                 if sign[variable] == -1:
                     sign[variable] = -2
