@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from hylift.language.operators import sum_over as sum_over
     from hylift.lifting import Lifting as Lifting
     from hylift.lifting import coarse_to_fine as coarse_to_fine
+    from hylift.lifting import ground_lifted as ground_lifted
     from hylift.lifting import lift as lift
     from hylift.plot import plot_classes as plot_classes
     from hylift.plot import plot_convergence as plot_convergence
@@ -158,6 +159,7 @@ _HOME = {
     "size_estimate": "grounding",
     "Lifting": "lifting",
     "coarse_to_fine": "lifting",
+    "ground_lifted": "lifting",
     "lift": "lifting",
     "Posterior": "posterior",
     "BP": "inference",

@@ -166,6 +166,7 @@ def _lift() -> None:
     for evidence in (hard | said, hard | soft):
         graph = hl.ground(model).observe(evidence)
         hl.lift(graph).explain()
+        hl.lift(hl.ground_lifted(model, {"Near": [("t0", "t1", True)]}))
         list(hl.coarse_to_fine(graph, choose=by_disagreement(beliefs)))
 
 

@@ -135,8 +135,9 @@ def test_effects_are_those_of_lifting_again(graph: FactorGraph, letters: str) ->
     for effect in explanation.effects:
         assert effect.num_without == num_without(lifting, effect.predicate)
         chosen = of_predicate(graph, effect.predicate)
-        assert effect.num_observed + effect.num_measured == chosen.sum()
-        assert effect.num_measured == (chosen & (graph.evidence.var > 0)).sum()
+        times = chosen * old.multiplicity[graph.evidence.variable]
+        assert effect.num_observed + effect.num_measured == times.sum()
+        assert effect.num_measured == times[graph.evidence.var > 0].sum()
     if explanation.num_coarsest is not None:
         first_level = next(iter(coarse_to_fine(graph)))
         assert explanation.num_coarsest == first_level.lifting.num_classes

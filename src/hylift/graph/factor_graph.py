@@ -217,6 +217,7 @@ class FactorGraph:
         """
         if not isinstance(observed, Evidence):
             observed = Evidence.from_mapping(self.variables, observed)
+            self.variables.check_alone(observed.variable, "evidence")
         observed.check(self.variables)
         evidence = self.evidence.joined(observed)
         return FactorGraph.unchecked(
@@ -255,11 +256,13 @@ class FactorGraph:
         return total
 
     def __repr__(self) -> str:
-        return (
-            f"FactorGraph({counted(self.num_variables, 'variable')}, "
-            f"{counted(self.num_factors, 'factor')} in {counted(len(self.groups), 'group')}, "
-            f"{self.evidence.counts})"
-        )
+        variables = counted(self.num_variables, "variable")
+        factors = counted(self.num_factors, "factor")
+        if not self.is_ground:
+            variables += f" for {self.variables.multiplicity.sum():,.0f}"
+            factors += f" for {sum(group.multiplicity.sum() for group in self.groups):,.0f}"
+        groups = counted(len(self.groups), "group")
+        return f"FactorGraph({variables}, {factors} in {groups}, {self.evidence.counts})"
 
 
 def bytes_text(num_bytes: float) -> str:

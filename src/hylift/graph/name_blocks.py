@@ -46,6 +46,11 @@ class NameBlock(ABC):
     def label(self) -> str:
         """Prefix of all its names, unique in a graph; may be empty."""
 
+    @property
+    def has_members(self) -> bool:
+        """True if a name here stands for a class of atoms, and theirs are found, too."""
+        return False
+
     @abstractmethod
     def find(self, names: Sequence[str]) -> NDArray[np.int64]:
         """The positions of names in the block, -1 where they are not in it."""
@@ -259,6 +264,13 @@ def positions(strings: pa.StringArray, names: Sequence[str]) -> NDArray[np.int64
         return np.array([pc.index(strings, names[0]).as_py()], dtype=np.int64)
     found = pc.index_in(pa.array(names, pa.string()), value_set=strings)
     return pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def regex_of(pattern: str) -> str:
+    """The regular expression of a pattern with * and ?."""
+    words = {"*": ".*", "?": ".", ", ": ",\\s*"}
+    parts = re.findall(r", |.", pattern, re.DOTALL)
+    return "(?s)^" + "".join(words.get(part) or re.escape(part) for part in parts) + "$"
 
 
 def split_atom(name: str, arity: int | None = None) -> tuple[str, list[str]]:

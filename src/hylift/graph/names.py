@@ -6,7 +6,6 @@ arguments, or strings packed in one Arrow array.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +22,7 @@ from hylift.errors import (
     UnsupportedError,
     did_you_mean,
 )
+from hylift.graph.class_names import ClassAtoms
 from hylift.graph.name_blocks import (
     MAX_SUGGESTIONS,
     NO_VARIABLE,
@@ -30,6 +30,7 @@ from hylift.graph.name_blocks import (
     Listed,
     NameBlock,
     Numbered,
+    regex_of,
     split_atom,
 )
 from hylift.numerics.segments import inverse, offsets
@@ -53,6 +54,10 @@ class Selected(NameBlock):
     @property
     def label(self) -> str:
         return ""
+
+    @property
+    def has_members(self) -> bool:
+        return self.names.has_members
 
     def find(self, names: Sequence[str]) -> NDArray[np.int64]:
         wanted = self.names.find(names)
@@ -229,19 +234,52 @@ class Names:
     def _matching(self, pattern: str) -> NDArray[np.int64]:
         """Ids of the names that match a pattern, with or without the quotes of their constants; an
         error if there are none."""
-        words = {"*": ".*", "?": ".", ", ": ",\\s*"}
-        parts = re.findall(r", |.", pattern, re.DOTALL)
-        regex = "".join(words.get(part) or re.escape(part) for part in parts)
+        if self.has_members:
+            return self.ids(self.members(pattern).to_pylist())
+        regex = regex_of(pattern)
         names = self.render()
         spelt = [names]
         if pc.any(pc.match_substring(names, '"')).as_py():
             bare = pc.replace_substring_regex(names, r'"((?:[^"\\]|\\.)*)"', r"\1")
             spelt.append(pc.replace_substring_regex(bare, r"\\(.)", r"\1"))
-        found = [pc.match_substring_regex(text, f"(?s)^{regex}$") for text in spelt]
+        found = [pc.match_substring_regex(text, regex) for text in spelt]
         ids = np.flatnonzero(pc.or_(found[0], found[-1]).to_numpy(zero_copy_only=False))
         if not len(ids):
             raise UnknownNameError(f"no variable matches '{pattern}'")
         return ids
+
+    @property
+    def has_members(self) -> bool:
+        """True if a name stands for a class of atoms, and theirs are found, too."""
+        return any(block.has_members for block in self.blocks)
+
+    def members(self, pattern: str) -> pa.StringArray:
+        """The names that match a pattern, of all members of classes; an error if there are none."""
+        found = [pa.array([], pa.string())]
+        for block in self.blocks:
+            if isinstance(block, ClassAtoms):
+                found.append(block.members(pattern))
+            elif isinstance(block, Selected):
+                names = block.names.members(pattern)
+                found.append(names.filter(pa.array(block.find(names.to_pylist()) >= 0)))
+        if not sum(map(len, found)):
+            raise UnknownNameError(f"no variable matches '{pattern}'")
+        return pa.concat_arrays(found)
+
+    def spelt(self, patterns: str | Iterable[str], observed: NDArray[np.bool_]) -> pa.StringArray:
+        """The names that were asked for, as of `matching`: of members of classes their own, for a
+        predicate those that stand for its classes."""
+        each = [patterns] if isinstance(patterns, str) else list(patterns)
+        _check_texts(each)
+        found = [pa.array([], pa.string())]
+        for text in each:
+            if "*" in text or "?" in text:
+                found.append(self.members(text))
+            elif self.find([text])[0] < 0 and text in self.predicates:
+                found.append(self.render(hidden_or_all(self.predicate(text)[0], observed)))
+            else:
+                found.append(pa.array([text], pa.string()))
+        return pc.unique(pa.concat_arrays(found))
 
     def suggest(self, name: str) -> str:
         own = split_atom(name)[0]

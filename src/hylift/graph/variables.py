@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hylift.errors import ModelError, did_you_mean
+from hylift.errors import ModelError, UnsupportedError, did_you_mean
 from hylift.graph.domains import Domain, boolean
 from hylift.graph.name_blocks import MAX_SUGGESTIONS, Atoms, NameBlock, split_atom
 from hylift.graph.names import Names
@@ -131,6 +131,16 @@ class Variables:
         are errors.
         """
         return self.names.matching(patterns, observed, self._without_state)
+
+    def check_alone(self, ids: NDArray[Any], what: str) -> None:
+        """Raise if one of these stands for a class of atoms, and `what` needs each by itself."""
+        several = ids[self.multiplicity[ids] > 1] if self.names.has_members else ids[:0]
+        if len(several):
+            at = int(several[0])
+            raise UnsupportedError(
+                f"{what} needs each atom by itself, but '{self.names[at]}' stands for a class of "
+                f"{self.multiplicity[at]:,.0f} atoms in this lifted graph: use the ground graph"
+            )
 
     def _without_state(self, name: str) -> str:
         """A hint for `Soil(2,chalk)`, or `chlak`, where `Soil(2)` has the state chalk."""

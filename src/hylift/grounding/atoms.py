@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -56,9 +56,14 @@ class AtomSpace:
         return cls(predicate, places, constants, constant_types, domain)
 
     @property
+    def types(self) -> tuple[str, ...]:
+        """Of the arguments that identify an atom."""
+        return tuple(self.predicate.arguments[place] for place in self.places)
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """A name for each argument: its type, numbered where a type occurs more than once."""
-        types = [self.predicate.arguments[place] for place in self.places]
+        types = self.types
         return tuple(
             name if types.count(name) == 1 else f"{name}{1 + types[:place].count(name)}"
             for place, name in enumerate(types)
@@ -158,10 +163,25 @@ class AtomNumbers:
         codes = self.codes
         return self.space.block(None if codes is None else self.space.arguments(codes))
 
+    @property
+    def multiplicity(self) -> NDArray[np.float64]:
+        """(variable,): how many atoms each variable stands for."""
+        return np.ones(self.count)
+
+    def some(self, ids: NDArray[Any]) -> NDArray[np.int64]:
+        """Places that have each number of an atom once: all, where no two atoms share one."""
+        return np.arange(len(ids))
+
+    @property
+    def num_atoms(self) -> int:
+        return self.count
+
 
 def variables_of(numbers: Sequence[AtomNumbers]) -> Variables:
     """One variable per used atom, predicate by predicate."""
-    return Variables.in_blocks([(table.block(), table.space.domain) for table in numbers])
+    found = Variables.in_blocks([(table.block(), table.space.domain) for table in numbers])
+    times = np.concatenate([np.zeros(0), *(table.multiplicity for table in numbers)])
+    return replace(found, multiplicity=times)
 
 
 # Evidence on open predicates.
@@ -221,34 +241,39 @@ def observations(world: World, numbers: Mapping[str, AtomNumbers]) -> Observatio
     only_true: list[str] = []
     unused: list[UnusedEvidence] = []
     for name, found in world.evidence.items():
-        space = numbers[name].space
-        codes = space.codes(list(found.ids.T), len(found.ids))
-        ids = numbers[name].ids(codes)
+        own = numbers[name]
+        codes = own.space.codes(list(found.ids.T), len(found.ids))
+        ids = own.ids(codes)
         used = ids >= 0
-        ids, value, sd = ids[used], found.value[used], found.sd[used]
+        value = found.value
         soft = np.zeros(len(ids), dtype=bool)
-        if space.predicate.unique is None and space.domain.is_discrete:
-            soft = (value > 0) & (value < 1)
-            if len(value) and (value == 1).all():
+        if own.space.predicate.unique is None and own.space.domain.is_discrete:
+            soft = used & (value > 0) & (value < 1)
+            if used.any() and (value[used] == 1).all():
                 only_true.append(name)
+        is_measured = used & ~soft & (found.sd**2 > 0)
+        num_measured[name] = int(np.count_nonzero(is_measured))
+        num_observed[name] = int(np.count_nonzero(used & ~soft)) - num_measured[name]
         if soft.any():  # a factor p : 1 - p for each Boolean that is true with probability p
-            prob, row = np.unique(value[soft], return_inverse=True)
-            groups.append(_factors(name, ids[soft], row, np.log(np.stack([1 - prob, prob], 1))))
-        parts.append(Evidence.of(ids[~soft], value[~soft], sd[~soft] ** 2))
-        num_observed[name], num_measured[name] = parts[-1].num_observed, parts[-1].num_measured
+            at = np.flatnonzero(soft)[own.some(ids[soft])]
+            prob, row = np.unique(value[at], return_inverse=True)
+            groups.append(_factors(own, ids[at], row, np.log(np.stack([1 - prob, prob], 1))))
+        at = np.flatnonzero(used & ~soft)
+        at = at[own.some(ids[at])]
+        parts.append(Evidence.of(ids[at], value[at], found.sd[at] ** 2))
         if found.excluded is not None:
             excluded, states = found.excluded
-            others = space.codes(list(excluded.T), len(excluded))
-            ids = numbers[name].ids(others)
+            others = own.space.codes(list(excluded.T), len(excluded))
             codes = np.union1d(codes, others)
-            used = numbers[name].ids(codes) >= 0
+            ids, used = own.ids(others), own.ids(codes) >= 0
             if (ids >= 0).any():
                 state, row = np.unique(states[ids >= 0], return_inverse=True)
-                log_table = np.zeros((len(state), space.domain.num_states))
+                log_table = np.zeros((len(state), own.space.domain.num_states))
                 log_table[np.arange(len(state)), state.astype(np.int64)] = -np.inf
-                groups.append(_factors(name, ids[ids >= 0], row, log_table))
+                at = own.some(ids[ids >= 0].astype(np.int64) * len(state) + row)
+                groups.append(_factors(own, ids[ids >= 0][at], row[at], log_table))
         if not used.all():
-            unused.append(_unused(numbers[name], codes, used))
+            unused.append(_unused(own, codes, used))
     evidence = Evidence.of(
         *(
             np.concatenate([getattr(part, column) for part in parts])
@@ -279,9 +304,13 @@ def _name(space: AtomSpace, arguments: NDArray[np.int32]) -> str:
 
 
 def _factors(
-    name: str, ids: NDArray[np.int32], row: NDArray[Any], log_table: NDArray[np.float64]
+    numbers: AtomNumbers, ids: NDArray[np.int32], row: NDArray[Any], log_table: NDArray[np.float64]
 ) -> FactorGroup:
-    """A factor for each variable, with its row of the table."""
+    """A factor for each variable, as often as it has atoms, with its row of the table."""
     return FactorGroup(
-        Table(log_table), ids[:, None], row.astype(np.int32), label=f"evidence on {name}"
+        Table(log_table),
+        ids[:, None],
+        row.astype(np.int32),
+        numbers.multiplicity[ids - numbers.offset],
+        label=f"evidence on {numbers.space.predicate.name}",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -49,6 +49,8 @@ class GroundRule:
     bits: Mapping[Expr, NDArray[np.bool_]]
     """(row,): the tests that each row decides."""
     weight: NDArray[np.float64]  # (row,)
+    multiplicity: NDArray[np.float64] | None = None
+    """(grounding,): how many groundings each stands for; None where it is itself alone."""
 
     def decided(self) -> dict[Expr, Leaf]:
         """The tests, and the constants that are looked up in tables."""
@@ -61,12 +63,16 @@ def ground_rule(
     plan: RulePlan,
     spaces: Mapping[str, AtomSpace],
     parameters: Mapping[str, float],
+    source: Callable[[World, RulePlan], Groundings] = groundings,
 ) -> tuple[list[GroundRule], float]:
     """The groundings of a rule that become factors, by the number of members of its quantifiers;
-    and the sum of those that are constant."""
+    and the sum of those that are constant.
+
+    source: where groundings come from.
+    """
     if as_number(plan.formula) is not None:
         return [], _constant_sum(world, plan, None)
-    found = groundings(world, plan)
+    found = source(world, plan)
     constant = _constant_sum(world, plan, _per_weight(plan, found))
     rules = [_numbered(world, own, some, spaces) for own, some in by_size(world, plan, found)]
     decided = sum(_decided_sum(rule, parameters) for rule in rules if not rule.plan.slots)
@@ -97,16 +103,20 @@ def _numbered(
     weight = plan.weight[tuple(values[name] for name in plan.weighted_by)]
     bits: dict[Expr, NDArray[np.bool_]] = {t: found.bits[t][example] for t in plan.bits}
     weight = np.broadcast_to(weight, (len(example),))
-    return GroundRule(plan, found.count, tuple(codes), row, values, bits, weight)
+    return GroundRule(
+        plan, found.count, tuple(codes), row, values, bits, weight, found.multiplicity
+    )
 
 
 def _per_weight(plan: RulePlan, found: Groundings) -> NDArray[np.float64]:
     """The number of groundings per combination of `+` variables."""
     if not plan.weighted_by:
-        return np.array(float(found.count))
+        return np.array(
+            float(found.count) if found.multiplicity is None else found.multiplicity.sum()
+        )
     keys = tuple(found.columns[name] for name in plan.weighted_by)
     code = np.ravel_multi_index(keys, plan.weight.shape)
-    number = np.bincount(code, minlength=plan.weight.size)
+    number = np.bincount(code, found.multiplicity, plan.weight.size)
     return number.reshape(plan.weight.shape).astype(np.float64)
 
 
@@ -189,7 +199,11 @@ def _factor_groups(
         for slot, place in enumerate(order):
             codes = rule.codes[place] if factors is None else rule.codes[place][factors]
             numbers[plan.slots[place].predicate].fill(scope, slot, codes)
-        yield FactorGroup(potential, scope, row, label=plan.label)
+        times = rule.multiplicity
+        if times is not None and factors is not None:
+            times = times[factors]
+        times = np.ones(len(row)) if times is None else times
+        yield FactorGroup(potential, scope, row, times, label=plan.label)
 
 
 def _smaller(world: World, plan: RulePlan) -> str:
@@ -304,7 +318,7 @@ def _decided_sum(rule: GroundRule, parameters: Mapping[str, float]) -> float:
         plan.formula, rule.weight, rule.decided(), parameters=parameters, hard=plan.rule.hard
     )
     values = table.log_value(np.arange(table.num_rows), [])
-    times = np.bincount(rule.row, minlength=table.num_rows)
+    times = np.bincount(rule.row, rule.multiplicity, table.num_rows)
     values = np.where(times > 0, values, 0.0)
     if np.isneginf(values).any():
         _fail_hard(plan, int(times[np.isneginf(values)].sum()))

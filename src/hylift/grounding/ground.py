@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ from hylift.grounding.decided.rules import with_relations
 from hylift.grounding.evidence.probabilities import with_probabilities
 from hylift.grounding.factors import GroundRule, factor_groups, ground_rule
 from hylift.grounding.plan import RulePlan, plan_rule, rule_label
+from hylift.grounding.query import Groundings, groundings
 from hylift.grounding.sizes import GroundStatistics, estimate, statistics, warn_of_size
 from hylift.grounding.world import World
 from hylift.language.report import ModelWarning
@@ -57,7 +58,7 @@ class Grounding:
             if not _is_lost(u, self.world, self.plans) and u.predicate not in self.world.compared
         ]
         for name in sorted(self.observed.only_true):
-            hidden = self.numbers[name].count - self.observed.num_observed[name]
+            hidden = self.numbers[name].num_atoms - self.observed.num_observed[name]
             if hidden:
                 notes.append(
                     worded(
@@ -114,6 +115,18 @@ def ground_world(world: World, progress: Progress = silent) -> Grounding:
         warnings.warn(str(warning), ModelWarning, stacklevel=3)
     world, plans = plan_rules(world)
     warn_of_size(world, plans)
+    return ground_plans(world, plans, progress)
+
+
+def ground_plans(
+    world: World,
+    plans: Sequence[RulePlan],
+    progress: Progress = silent,
+    source: Callable[[World, RulePlan], Groundings] = groundings,
+    number: Callable[[AtomSpace, Sequence[NDArray[Any]], int], AtomNumbers] = AtomNumbers.of,
+) -> Grounding:
+    """The graph of planned rules; source, number: where groundings come from, and which atoms are
+    which variables."""
     parameters = {
         declared.name: constant_value(world.model, declared.value, "a constant")
         for declared in world.model.parameters
@@ -124,7 +137,7 @@ def ground_world(world: World, progress: Progress = silent) -> Grounding:
     constants: list[float] = []
     for place, plan in enumerate(plans):
         progress(place / (len(plans) + 1), f"grounding {plan.label}")
-        own, constant = ground_rule(world, plan, spaces, parameters)
+        own, constant = ground_rule(world, plan, spaces, parameters, source)
         constants.append(constant)
         rules.append(own)
         for rule in own:
@@ -133,7 +146,7 @@ def ground_world(world: World, progress: Progress = silent) -> Grounding:
     numbers: dict[str, AtomNumbers] = {}
     offset = 0
     for name, codes_of_slots in used.items():
-        numbers[name] = AtomNumbers.of(spaces[name], codes_of_slots, offset)
+        numbers[name] = number(spaces[name], codes_of_slots, offset)
         offset += numbers[name].count
     made = [factor_groups(world, own, numbers, parameters) for own in rules]
     observed = observations(world, numbers)
@@ -147,14 +160,15 @@ def ground_world(world: World, progress: Progress = silent) -> Grounding:
     infos = []
     for plan, made_of, constant in zip(plans, made, constants, strict=True):
         if _weight_of(plan) == 0:  # log-values of 0 say nothing about the formula
-            own, constant = ground_rule(world, plan.with_weight(1.0), spaces, parameters)
+            unit = plan.with_weight(1.0)
+            own, constant = ground_rule(world, unit, spaces, parameters, source)
             made_of = factor_groups(world, own, numbers, parameters)
         infos.append(_rule_info(plan, tuple(made_of), constant))
     graph = FactorGraph.unchecked(
         variables, groups, observed.evidence, sum(constants), Rules.of(tuple(infos))
     )
-    num_factors = tuple(sum(map(len, groups)) for groups in made)
-    return Grounding(graph, world, plans, num_factors, numbers, observed)
+    num_factors = tuple(int(sum(g.multiplicity.sum() for g in groups)) for groups in made)
+    return Grounding(graph, world, tuple(plans), num_factors, numbers, observed)
 
 
 def _weight_of(plan: RulePlan) -> float | None:

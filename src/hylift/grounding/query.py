@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +37,10 @@ class Query:
         types: Mapping[str, str],
         ranges: Mapping[str, range],
         guards: Sequence[Guard],
+        rows: str | None = None,
     ) -> None:
-        """types, ranges: of each variable; guards: tests that must hold."""
+        """types, ranges: of each variable; guards: tests that must hold. rows: a table with columns
+        v0, v1, … for the variables, of which some are kept; by default all combinations."""
         self.world, self.types = world, types
         self.tables: list[str] = []
         self.conditions: list[str] = []
@@ -46,6 +48,9 @@ class Query:
         """SQL for the id of each variable that a table has bound."""
         shifted: set[str] = set()  # variables bound by a neighbour, perhaps out of range
         joins = [guard for guard in guards if isinstance(guard.test, Atom) and guard.holds]
+        if rows is not None:
+            self.tables, joins = [f"{rows} AS given"], []
+            self.column = {name: f"given.v{place}" for place, name in enumerate(ranges)}
         for guard in joins:
             assert isinstance(guard.test, Atom)
             shifted |= self._join(guard.test)
@@ -138,6 +143,8 @@ class Groundings:
     count: int
     columns: dict[str, IntColumn]
     bits: dict[Test, NDArray[np.bool_]]
+    multiplicity: NDArray[np.float64] | None = None
+    """(grounding,): how many groundings each stands for; None where it is itself alone."""
 
 
 def groundings(world: World, plan: RulePlan) -> Groundings:
@@ -157,6 +164,24 @@ def fetched(world: World, query: Query, names: Sequence[str], tests: Sequence[Te
         {name: np.asarray(found[f"v{i}"], np.int32) for i, name in enumerate(names)},
         {test: np.asarray(found[f"b{i}"], np.bool_) for i, test in enumerate(tests)},
     )
+
+
+def some_of(
+    world: World, plan: RulePlan, table: str, multiplicity: NDArray[np.float64]
+) -> Groundings:
+    """The groundings of a table, each standing for several, in which all guards hold.
+
+    table: with columns v0, v1, … for the variables, and `place` in `multiplicity`.
+    """
+    query = Query(world, plan.types, plan.ranges, plan.guards, table)
+    query.column[PLACE] = "given.place"
+    found = fetched(world, query, [*plan.types, PLACE], plan.bits)
+    place = found.columns.pop(PLACE)
+    return replace(found, multiplicity=multiplicity[place])
+
+
+PLACE = ""
+"""A column that is no variable's."""
 
 
 def is_product(plan: RulePlan) -> bool:

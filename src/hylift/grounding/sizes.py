@@ -81,7 +81,10 @@ def warn_of_size(world: World, plans: Sequence[RulePlan]) -> None:
         "multiplies or guards it, or a condition after 'where', would reduce them"
     )
     if size.num_bytes > HOPELESS * total_memory():
-        raise IntractableError(text)
+        raise IntractableError(
+            f"{text}; where many constants look alike, hl.ground_lifted(model, evidence) does "
+            "without the ground graph"
+        )
     warnings.warn(text, SizeWarning, stacklevel=4)
 
 
@@ -243,7 +246,7 @@ def statistics(
         else:
             exact, measured = observed.num_observed.get(name, 0), observed.num_measured.get(name, 0)
             predicates.append(
-                PredicateStatistics(name, numbers[name].count, exact, measured, False)
+                PredicateStatistics(name, numbers[name].num_atoms, exact, measured, False)
             )
     return GroundStatistics(tuple(predicates), rules)
 

@@ -11,6 +11,7 @@ from hylift.lifting.coarse.levels import (
 )
 from hylift.lifting.coloring import Partition, stable_coloring, tie
 from hylift.lifting.explanation import Explanation
+from hylift.lifting.implicit.ground import ground_lifted
 from hylift.lifting.lift import Lifting, lift, quotient
 from hylift.lifting.structure import Structure
 
@@ -27,6 +28,7 @@ __all__ = [
     "by_distance",
     "coarse_to_fine",
     "every_cluster",
+    "ground_lifted",
     "lift",
     "quotient",
     "stable_coloring",

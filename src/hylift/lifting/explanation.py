@@ -122,8 +122,8 @@ def explain(lifting: Lifting, progress: Progress = silent) -> Explanation:
     The effect of evidence is measured by lifting again without it, predicate by predicate.
     """
     progress(0.0, "counting grid points")
-    ground, lifted = Size.of(lifting.ground), Size.of(lifting.graph)
-    size = np.bincount(lifting.variable_to_class, minlength=lifting.num_classes)
+    ground, lifted = Size.of(lifting.ground, in_full=True), Size.of(lifting.graph)
+    size = lifting.graph.variables.multiplicity.astype(np.int64)
     effects: tuple[EvidenceEffect, ...] = ()
     if lifting.is_exact and len(lifting.source.evidence) and lifting.ground.num_variables:
         effects = evidence_effects(lifting, lambda share, what: progress(0.2 + 0.8 * share, what))
@@ -134,11 +134,18 @@ def explain(lifting: Lifting, progress: Progress = silent) -> Explanation:
         _largest(lifting, size),
         int(np.count_nonzero(size == 1)),
         lifting.is_exact,
-        lifting.source.evidence.num_observed,
-        lifting.source.evidence.num_measured,
+        *_num_evidence(lifting.source),
         effects,
         summaries(lifting.ground),
     )
+
+
+def _num_evidence(graph: FactorGraph, chosen: Chosen | None = None) -> tuple[int, int]:
+    """The numbers of observed and of measured variables, of all evidence or some."""
+    evidence = graph.evidence
+    times = graph.variables.multiplicity[evidence.variable]
+    times = times if chosen is None else times * chosen
+    return int(times[evidence.is_hard].sum()), int(times[~evidence.is_hard].sum())
 
 
 def _largest(lifting: Lifting, size: NDArray[np.int64]) -> tuple[LargeClasses, ...]:
@@ -157,7 +164,7 @@ def _largest(lifting: Lifting, size: NDArray[np.int64]) -> tuple[LargeClasses, .
             LargeClasses(
                 predicates.names[predicates.of_variable[number]],
                 how_many,
-                len(members),
+                int(size[number]),
                 tuple(names.render(members[:MAX_EXAMPLES]).to_pylist()),
             )
         )
@@ -191,7 +198,6 @@ def evidence_effects(lifting: Lifting, progress: Progress) -> tuple[EvidenceEffe
     """Per predicate with evidence, the one that breaks most first; then of all evidence, where
     there are several."""
     source = lifting.source
-    is_hard = source.evidence.is_hard
     names = Predicates.of(source.variables.names)
     predicate = names.of_variable[source.evidence.variable]
     wanted: list[tuple[str | None, Chosen]] = [
@@ -209,8 +215,7 @@ def evidence_effects(lifting: Lifting, progress: Progress) -> tuple[EvidenceEffe
     found = [
         EvidenceEffect(
             name,
-            int((chosen & is_hard).sum()),
-            int((chosen & ~is_hard).sum()),
+            *_num_evidence(source, chosen),
             fewer,
             lifting.num_classes - fewer,
             same,
@@ -271,19 +276,25 @@ class Size:
     """Those of factors with several variables."""
 
     @classmethod
-    def of(cls, graph: FactorGraph) -> Size:
-        joint = _joint_points(graph)
-        return cls(graph.num_variables, graph.num_factors, _single_points(graph) + joint, joint)
+    def of(cls, graph: FactorGraph, *, in_full: bool = False) -> Size:
+        """in_full: of all that variables and factors stand for."""
+        members = graph.variables.multiplicity if in_full else np.ones(graph.num_variables)
+        num_factors = graph.num_factors
+        if in_full:
+            num_factors = int(sum(group.multiplicity.sum() for group in graph.groups))
+        joint = _joint_points(graph, in_full)
+        points = _single_points(graph, members) + joint
+        return cls(int(members.sum()), num_factors, points, joint)
 
 
-def _single_points(graph: FactorGraph) -> int:
-    """Points of the terms of single variables."""
+def _single_points(graph: FactorGraph, members: NDArray[np.float64]) -> int:
+    """Points of the terms of single variables; members: (variable,)."""
     per_domain = [float(d.num_states or nodes_per_slot(1)) for d in graph.variables.domains]
-    sizes = np.bincount(graph.variables.domain_id, minlength=len(per_domain))
+    sizes = np.bincount(graph.variables.domain_id, members, len(per_domain))
     return int(sizes @ np.array(per_domain)) if len(per_domain) else 0
 
 
-def _joint_points(graph: FactorGraph) -> int:
+def _joint_points(graph: FactorGraph, in_full: bool) -> int:
     """Points of the terms of several variables.
 
     Scopes of the same variables, in whatever order, are one term.
@@ -296,6 +307,7 @@ def _joint_points(graph: FactorGraph) -> int:
             nodes = nodes_per_slot(group.potential.slot_states.count(REAL))
             sizes = np.where(num_states > 0, num_states, nodes)[group.scope]
             points = sizes.prod(axis=1, dtype=np.float64)
+            points *= group.multiplicity if in_full else 1.0
             found[group.arity].append((np.sort(group.scope, axis=1), points))
     total = 0
     for parts in found.values():

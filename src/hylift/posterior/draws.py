@@ -268,6 +268,7 @@ def sample_dataset(
             "there is nothing to draw: "
             + ("all these atoms are observed" if len(ids) else "no atoms were asked for")
         )
+    posterior.variables.check_alone(hidden, "a set of joint draws")
     solution, log_z = posterior.solution, posterior.log_partition
     if posterior.draws is not None:
         draws, kind = _of_sampler(posterior.draws, hidden, num_draws), "draws of Markov chains"

@@ -102,7 +102,9 @@ def write(
         tasks = [task for task, answer in there.items() if answer is not None]
         write_json(to_dict(posterior, tasks, ids=ids), path)
     else:
-        write_table(posterior.table_of(ids) if arguments else posterior.marginals_of(ids), path)
+        is_ranked = by is not None or top is not None
+        named = posterior.marginals_of(ids) if is_ranked else posterior.marginals(atoms)
+        write_table(posterior.table_of(ids) if arguments else named, path)
 
 
 def write_json(result: dict[str, Any], path: str | Path) -> None:

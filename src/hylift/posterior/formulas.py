@@ -56,6 +56,8 @@ class Formula:
             leaves[atom] = ids.index(variable), state
         if not ids:
             raise UnsupportedError(f"'{text}' is about no atom of this posterior")
+        if len(leaves) > 1:
+            variables.check_alone(np.array(ids), f"'{text}'")
         domains = tuple(variables.domain(variable) for variable in ids)
         return cls(text, expr, np.array(ids, dtype=np.int64), domains, leaves)
 

@@ -89,14 +89,27 @@ class Posterior:
         for their atoms that are not observed (for all of them where all are); by default all
         variables that are not observed, or with `observed` all there are.
         Reals fill the columns mean, std, mode, q05, q50, q95; discrete variables states, probs;
-        verdict has the trust in each (see `trust`). For data frames: `to_pandas()`, `to_polars()`.
+        verdict has the trust in each (see `trust`). Of a lifted graph, a predicate has a row for
+        each class of its atoms, and size says how many these are. For data frames: `to_pandas()`,
+        `to_polars()`.
         """
-        return self.marginals_of(self.select(atoms, observed=observed))
+        names = self.variables.names
+        if atoms is None or not names.has_members:
+            return self.marginals_of(self.select(atoms, observed=observed))
+        own = names.spelt(atoms, self.observed)
+        return self.marginals_of(self.variables.ids(own.to_pylist())).set_column(0, "atom", own)
 
     def marginals_of(self, ids: NDArray[np.int64]) -> pa.Table:
         """The table of `marginals`, for variables by id."""
         table = self.known_marginals().to_arrow(self.variables, ids)
+        for name, column in self._sizes(ids).items():
+            table = table.append_column(name, column)
         return table.append_column("verdict", self.trust.column(ids))
+
+    def _sizes(self, ids: NDArray[np.int64]) -> dict[str, pa.Array]:
+        """How many atoms each variable stands for, where some stand for several."""
+        size = self.variables.multiplicity
+        return {} if (size == 1).all() else {"size": pa.array(size[ids])}
 
     def table(self, predicate: str, *, observed: bool = False) -> pa.Table:
         """Marginals of one predicate as an Arrow table with a column per argument.
@@ -116,7 +129,8 @@ class Posterior:
         columns = block.argument_columns()
         arguments = {label: column.take(rows) for label, column in columns.items()}
         found = {**arguments, **self.known_marginals().columns(self.variables, ids)}
-        found.setdefault("verdict", self.trust.column(ids))  # an argument may have this name
+        for name, column in (self._sizes(ids) | {"verdict": self.trust.column(ids)}).items():
+            found.setdefault(name, column)  # an argument may have this name
         return pa.table(found)
 
     def joint(self, atoms: str | Iterable[str], *, seed: int = 0) -> JointDistribution:

@@ -42,6 +42,8 @@ def joint_of(
     variables = posterior.variables
     if not len(ids):
         raise UnsupportedError(f"{question} needs at least one atom")
+    if len(ids) > 1:
+        variables.check_alone(ids, question)
     known, seen = np.full(len(ids), np.nan), posterior.observed[ids]
     if seen.any():
         known[seen] = posterior.known_marginals().modes(ids[seen])

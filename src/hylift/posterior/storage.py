@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hylift.archive import Archive, Arrays
 from hylift.components import Layout
 from hylift.graph import Atoms, Domain, Evidence, NameBlock, Names, Numbered, Variables
+from hylift.graph.class_names import ClassAtoms, TupleClasses
 from hylift.graph.name_blocks import TEXT, Listed, has_own_type, read_as
 from hylift.posterior.answers import Assignment, History, LogPartition, Solution
 from hylift.posterior.distributions import (
@@ -35,13 +36,18 @@ from hylift.words import Doubt, doubt
 
 FILE = Archive("a saved posterior", "hylift posterior", 6, "infer again and save it")
 
-NAMES = (Names, Atoms, Listed, Numbered)
+NAMES = (Names, Atoms, ClassAtoms, TupleClasses, Listed, Numbered)
 ANSWERS = (Posterior, Variables, Domain, Solution, History, LogPartition, Assignment)
 FOUND = (Trust, Marginals, Mixture, MappedMixture, StateMap, Layout, Draws)
 FAMILIES = (BetaMixture, Categorical, GaussianMixture, PiecewiseDensity, PointMass)
 KINDS: dict[str, type] = {kind.__name__: kind for kind in (*NAMES, *ANSWERS, *FOUND, *FAMILIES)}
 """Dataclasses that are stored, field by field."""
-NOT_STORED = {(Posterior, "target"), (Posterior, "again"), (Atoms, "distinct")}
+NOT_STORED = {
+    (Posterior, "target"),
+    (Posterior, "again"),
+    (Atoms, "distinct"),
+    (ClassAtoms, "distinct"),
+}
 """Fields that have their default when loaded."""
 
 

@@ -200,6 +200,7 @@ def _values_without_error(variables: Variables, values: Mapping[str, object]) ->
             f"{values!r}"
         )
     found = Evidence.from_mapping(variables, values)
+    variables.check_alone(found.variable, "given(…)")
     found.check(variables)
     if not found.is_hard.all():
         raise UnsupportedError(

@@ -1,0 +1,1 @@
+"""Rules and tables into a graph of classes, without the ground graph between them."""
