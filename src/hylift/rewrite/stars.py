@@ -57,11 +57,7 @@ def common_means(graph: FactorGraph, *, maximise: bool = False) -> Rewritten | N
     found = _starred(graph, pairs, LEAST, maximise=maximise)
     if found is None:
         return None
-    starred, reals = found
-    num_means = starred.num_variables - graph.num_variables
-    summary = f"{counted(len(np.unique(reals)), 'real')} around {counted(num_means, 'mean')}"
-    back = StateMap.same(graph.num_variables)
-    return Rewritten("common means", starred, back, summary, keeps_maximum=False)
+    return _rewritten("common means", graph, *found, ("real", "around", "mean"))
 
 
 def common_fields(graph: FactorGraph, *, maximise: bool = False) -> Rewritten | None:
@@ -81,11 +77,18 @@ def common_fields(graph: FactorGraph, *, maximise: bool = False) -> Rewritten | 
     found = _starred(graph, pairs, LEAST_BOOLEANS, maximise=False)
     if found is None or len(np.unique(found[1])) < len(found[1]):
         return None
-    starred, booleans = found
-    num_fields = starred.num_variables - graph.num_variables
-    summary = f"{counted(len(booleans), 'Boolean')} in {counted(num_fields, 'field')}"
+    return _rewritten("common fields", graph, *found, ("Boolean", "in", "field"))
+
+
+def _rewritten(
+    name: str, graph: FactorGraph, starred: FactorGraph, members: Numbers, words: tuple[str, ...]
+) -> Rewritten:
+    """A rewrite of a graph, summed up in words for a member, where it is, and a centre."""
+    member, near, centre = words
+    num_centres = starred.num_variables - graph.num_variables
+    summary = f"{counted(len(np.unique(members)), member)} {near} {counted(num_centres, centre)}"
     back = StateMap.same(graph.num_variables)
-    return Rewritten("common fields", starred, back, summary, keeps_maximum=False)
+    return Rewritten(name, starred, back, summary, keeps_maximum=False)
 
 
 def _of_numbers(table: Table) -> ConditionalQuadratic:

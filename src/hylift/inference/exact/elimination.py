@@ -17,10 +17,15 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from hylift.errors import IntractableError
 from hylift.inference.exact.kernels import elimination as kernels
-from hylift.inference.exact.meter import SECONDS_PER_ENTRY, SECONDS_PER_TRY
+from hylift.inference.exact.meter import (
+    OBSERVE_MORE,
+    SECONDS_PER_ENTRY,
+    SECONDS_PER_TRY,
+    check_bound,
+    limit_of,
+)
 from hylift.numerics.segments import inverse, offsets
 from hylift.numerics.sparse import connected, minimum_degree, num_products
-from hylift.words import Wording
 
 FloatArray = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -50,17 +55,8 @@ FEW_TO_FACTORISE = 1000
 MOST_PRODUCTS = 20_000_000_000
 """Products of a factorisation of reals, which cannot be interrupted: some tens of seconds."""
 
-FEW_VARIABLES = 64
-"""Graphs up to this size are not bounded first: trying orders is fast enough."""
-
 SAMPLE = 500_000
 """Factors of each group that a first bound considers."""
-
-MARGIN = 1e-6
-"""Log excess at which a table is certainly beyond the limit."""
-
-MAX_ROUNDS = 32
-"""Rounds of dropping variables whose tables fit, before a bound is given up."""
 
 
 def never() -> None:
@@ -116,7 +112,7 @@ def eliminate_tables(
     where all orders would be, or are, hopelessly beyond the limit (log of the entries of tables).
     look: called from time to time; it may raise.
     """
-    _check_bound(log_states, edges, log_limit)
+    check_bound(log_states, edges, log_limit)
     num_variables = len(log_states)
     component = connected(num_variables, edges)
     num_components = int(component.max(initial=-1)) + 1
@@ -344,66 +340,13 @@ def check_tables(num_states: Ids32, scopes: list[Ids32], max_entries: int) -> No
     """
     number, sizes = number_axes(num_states)
     sample = scope_edges([number[scope[:SAMPLE]] for scope in scopes], len(sizes))
-    _check_bound(np.log(sizes), sample, float(np.log(max_entries)))
+    check_bound(np.log(sizes), sample, float(np.log(max_entries)))
 
 
 def number_axes(num_states: Ids32) -> tuple[Ids32, Ids32]:
     """(variable,): numbers from 0 of those with states; and (number,): their states."""
     has = num_states > 0
     return np.cumsum(has, dtype=np.int32) - np.int32(1), num_states[has]
-
-
-def _check_bound(log_states: FloatArray, edges: Ids32, log_limit: float) -> None:
-    """Raise if every order certainly makes a table beyond the limit."""
-    if len(log_states) <= FEW_VARIABLES or not np.isfinite(log_limit):
-        return
-    width, log_size = 0, log_limit
-    while found := _core(log_states, edges, log_size):
-        edges, width, least = found
-        log_size = max(least, 2 * log_size)
-    if width:
-        raise IntractableError(
-            f"exact elimination of these {len(log_states)} variables has width at least {width} "
-            f"in any order: its largest table would have 2^{least / np.log(2):.1f} entries or "
-            f"more. {limit_of(np.exp(log_limit))}",
-            OBSERVE_MORE,
-        )
-
-
-def _core(
-    log_states: FloatArray, edges: Ids32, log_limit: float
-) -> tuple[Ids32, int, float] | None:
-    """The edges of a subgraph in which every variable has a table beyond the limit, with its
-    neighbours; the fewest neighbours there, and the least log of entries.
-
-    Whichever of these variables is eliminated first meets all its neighbours there, so no order
-    does better. Variables whose tables fit are dropped until none is left that does.
-    """
-    for _ in range(MAX_ROUNDS):
-        degree = np.bincount(edges.reshape(-1), minlength=len(log_states))
-        size = log_states.copy()
-        for this, other in ((0, 1), (1, 0)):
-            size += np.bincount(edges[:, this], log_states[edges[:, other]], len(log_states))
-        large = size > log_limit + MARGIN
-        inside = large[edges[:, 0]] & large[edges[:, 1]]
-        if not inside.any():
-            return None
-        if inside.all():
-            ends = degree > 0
-            return edges, int(degree[ends].min()), float(size[ends].min())
-        edges = edges[inside]
-    return None
-
-
-def limit_of(max_entries: float) -> str:
-    """A sentence on the limit that stands against exact elimination."""
-    return f"The limit is {max_entries:.3g} entries of eight bytes."
-
-
-OBSERVE_MORE = Wording(
-    "Observe some of the variables, or raise Exact(max_entries=…).",
-    "Observe some of the variables.",
-)
 
 
 def scope_edges(scopes: list[Ids32], num_variables: int) -> Ids32:

@@ -9,7 +9,7 @@ import numpy as np
 
 from hylift.errors import IntractableError
 from hylift.graph import FactorGroup
-from hylift.inference.exact.elimination import OBSERVE_MORE, Elimination, Flags, FloatArray, Ids
+from hylift.inference.exact.elimination import Elimination, Flags, FloatArray, Ids
 from hylift.inference.exact.gaussian import (
     Components,
     GaussianStates,
@@ -19,7 +19,7 @@ from hylift.inference.exact.gaussian import (
 from hylift.inference.exact.lattices.collapsed import DIVERGES, RESOLUTION, Collapsed
 from hylift.inference.exact.lattices.lattice import Cells, Lattice
 from hylift.inference.exact.lattices.promotion import to_promote
-from hylift.inference.exact.meter import Meter
+from hylift.inference.exact.meter import OBSERVE_MORE, Meter
 from hylift.inference.exact.nodes.axes import Axes, put_on_axes
 from hylift.inference.terms import Terms
 from hylift.numerics.segments import ranges

@@ -16,14 +16,12 @@ from hylift.errors import (
 )
 from hylift.inference.exact import tables
 from hylift.inference.exact.elimination import (
-    OBSERVE_MORE,
     Elimination,
     Flags,
     FloatArray,
     Ids,
     Ids32,
     eliminate_tables,
-    limit_of,
     never,
     number_axes,
     scope_edges,
@@ -32,7 +30,7 @@ from hylift.inference.exact.elimination import (
 from hylift.inference.exact.integrated import COARSE, Integrated, OnLattice
 from hylift.inference.exact.kernels.tables import INFINITE
 from hylift.inference.exact.lattices.collapsed import RESOLUTION
-from hylift.inference.exact.meter import LONG, Meter
+from hylift.inference.exact.meter import LONG, OBSERVE_MORE, Meter, limit_of
 from hylift.inference.terms import Terms
 from hylift.numerics.segments import offsets, ranges
 from hylift.proper.improper import ImproperDirection

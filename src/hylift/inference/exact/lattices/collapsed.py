@@ -18,11 +18,9 @@ import numpy as np
 
 from hylift.graph import FactorGroup, by_slots
 from hylift.inference.exact.elimination import (
-    OBSERVE_MORE,
     FloatArray,
     Ids,
     Ids32,
-    limit_of,
 )
 from hylift.inference.exact.gaussian import (
     Components,
@@ -34,7 +32,7 @@ from hylift.inference.exact.gaussian import (
 from hylift.inference.exact.kernels import lattice as kernels
 from hylift.inference.exact.kernels.tables import INFINITE
 from hylift.inference.exact.lattices.lattice import Lattice, LatticeError
-from hylift.inference.exact.meter import SECONDS_PER_MIXED
+from hylift.inference.exact.meter import OBSERVE_MORE, SECONDS_PER_MIXED, limit_of
 from hylift.inference.terms import Terms, joined
 from hylift.numerics.segments import inverse, offsets, strides
 from hylift.potentials import ConditionalQuadratic
