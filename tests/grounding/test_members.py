@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.stats as stats
 
 import hylift as hl
 from hylift.errors import ModelError
@@ -48,6 +49,7 @@ def shapes(grounding) -> set[tuple[int, ...]]:
         "0.3 (AVG x: On(x, j) * (x != P3) * Can(x)) * Done(j)",
         "0.3 (AVG x: (x < P2) * Can(x)) * Done(j) * On(P3, j)",
         "0.3 (COUNT x: (On(x, j) ^ Can(x))) > (COUNT x: (On(x, j) ^ !Can(x)))",
+        "0.3 Done(j) ^ (COUNT x: (On(x, j) ^ Can(x))) > (COUNT x: (On(x, k) ^ Can(x)))",
     ],
 )
 def test_quantifiers_over_relations_are_those_of_the_formula(rule: str) -> None:
@@ -153,6 +155,39 @@ def test_the_connective_of_the_other_quantifier_is_warned_of(rule: str, sentence
     messages = [problem.message for problem in hl.check(hl.parse(JOBS + rule), closed=["On"])]
     assert messages == [sentence]
     assert sentence not in [p.message for p in hl.check(hl.parse(JOBS + rule))]
+
+
+@pytest.mark.parametrize(
+    ("comparison", "holds"),
+    [
+        ("(COUNT x: Can(x)) >= (COUNT x: Has(x)) + 2", lambda can, has: can >= has + 2),
+        ("(COUNT x: Can(x)) - (COUNT x: !Has(x)) = 2", lambda can, has: can - (30 - has) == 2),
+        ("3 > (COUNT x: Has(x)) - (COUNT x: Can(x))", lambda can, has: has - can < 3),
+        ("(-(COUNT x: Can(x))) < -(COUNT x: Has(x))", lambda can, has: can > has),
+    ],
+)
+def test_two_counts_of_many_open_atoms_are_compared(comparison: str, holds) -> None:
+    text = "p = {1, ..., 30}\nCan(p)\nHas(p)\n0.3 Can(x)\n-0.2 Has(x)\n1.5 " + comparison
+    posterior = hl.infer(hl.ground(hl.parse(text)), hl.Exact())
+
+    can, has = np.arange(31)[:, None], np.arange(31)
+    weight = stats.binom(30, 1 / (1 + np.exp(-0.3))).pmf(can)
+    weight = weight * stats.binom(30, 1 / (1 + np.exp(0.2))).pmf(has)
+    weight = weight * np.exp(1.5 * holds(can, has))
+    expected = [(weight * count).sum() / 30 / weight.sum() for count in (can, has)]
+    found = [posterior.marginal(name).prob("true") for name in ("Can(7)", "Has(9)")]
+    assert found == pytest.approx(expected, abs=1e-10)
+
+
+def test_several_counts_are_told_to_be_predicates_of_their_own() -> None:
+    text = "p = {1, ..., 30}\nq\nCan(p)\nHas(p, q)\n0.3 Can(x)\n"
+    rule = "1 (COUNT x: Has(x, y)) >= 5 ^ (COUNT x: Can(x)) < 7"
+    with pytest.raises(ModelError) as caught:
+        hl.ground(hl.parse(text + rule), {"q": ["a"]})
+    assert (
+        "give one of its counts a predicate of its own, as in 'Part(y) <=> ((COUNT x: Has(x, y)) "
+        ">= 5).'; or quantify over fewer constants, or split it" in str(caught.value)
+    )
 
 
 def test_counts_of_a_relation_are_numbers() -> None:

@@ -267,7 +267,7 @@ def test_a_column_behind_the_values_has_their_errors_if_its_name_says_so(name: s
 def test_truths_in_a_series_whose_labels_are_the_constants_are_no_constants() -> None:
     model = parse("Faulty(sensor)")
 
-    with pytest.raises(EvidenceError, match=r"its index, index, is not a column: reset_index\(\)"):
+    with pytest.raises(EvidenceError, match=r"its index is not a column: reset_index\(\)"):
         World.of(model, {"Faulty": pd.Series({"s1": True, "s2": False})})
 
 
@@ -588,7 +588,15 @@ def test_columns_of_mixed_types_are_words() -> None:
         return str(caught.value)
 
     numbers = pd.DataFrame({"thing": ["p", "q"], "value": ["n/a", 1.5]})
-    assert said(a=numbers) == "evidence['a'], row 1: a(p) is 'n/a', which is not a number"
+    assert said(a=numbers) == (
+        "evidence['a'], row 1: a(p) is 'n/a', which is not a number: leave the cell empty where a "
+        "value is missing"
+    )
+    spoken = pd.DataFrame({"thing": ["p", "q", "r"], "value": ["Y", "n", "maybe"]})
+    assert said(A=spoken) == (
+        "evidence['A'], row 3: A(r) is 'maybe', which is neither true (yes, t, 1) nor false (no, "
+        "f, 0) nor a probability"
+    )
     lists = pd.DataFrame({"thing": ["p", {"k": 1}], "value": [True, False]})
     assert said(A=lists) == (
         "evidence['A'], row 2: 'thing' is {'k': 1}, which is neither a word nor a number"

@@ -74,6 +74,14 @@ def test_a_filtered_frame_has_no_index_that_matters() -> None:
     assert "index" not in refused("A(person)\n1 A(p)", {"A": frame[frame.x != 2]})
 
 
+def test_a_table_of_truths_with_more_columns_is_told_to_choose() -> None:
+    frame = pd.DataFrame({"person": ["a"], "sales": [1], "year": [2024]})
+    assert refused("A(person)\n1 A(p)", {"A": frame}) == (
+        "evidence['A']: a table of 'A' has the columns person, optionally value; this one has "
+        "person, sales, year: choose columns of it (df[['person']])"
+    )
+
+
 def test_closed_relations_of_many_arguments_are_taken() -> None:
     rules = """
         Route(delivery, seg, seg, seg, seg, seg, seg)
@@ -193,6 +201,9 @@ def test_exactly_one_as_clauses_names_the_mark(rules: str) -> None:
         "EXIST t T(s, t).",
         "EXACTLY 2 t: T(s, t).",
         "1 EXACTLY 1 t: T(s, t)",
+        "EXACTLY 7 t: T(s, t).",
+        "COUNT t: T(s, t) >= 7.",
+        "7 > COUNT t: T(s, t).\nEXIST t T(s, t).",
         f"T(s, A) v T(s, B) v T(s, C).\n{PAIRS}",
         "EXIST t T(s, t) where s != X.\nT(s, t) ^ T(s, u) => t = u.",
         "EXIST t T(s, t).\nT(s, t) ^ T(s, u) => t = u where t != A.",

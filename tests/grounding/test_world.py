@@ -207,7 +207,7 @@ ERRORS = [
     (
         {"Size": pd.Series({"p1": 2.0})},
         "evidence['Size']: a table of 'Size' has the columns paper, value, and optionally sd; this "
-        "one has #1 (its index, index, is not a column: reset_index() makes it one): 'Size' is "
+        "one has #1 (its index is not a column: reset_index() makes it one): 'Size' is "
         "real, "
         "but has no values",
     ),
@@ -215,7 +215,7 @@ ERRORS = [
         {"In": pd.DataFrame({"topic": ["t1"]}, index=["p1"])},
         "evidence['In']: a table of 'In' has the columns paper, topic, optionally value; this one "
         "has "
-        "topic (its index, index, is not a column: reset_index() makes it one)",
+        "topic (its index is not a column: reset_index() makes it one)",
     ),
     (
         pa.table({"predicate": ["Size"], "args": ["p1"], "value": [1.0]}),

@@ -7,7 +7,7 @@ import pytest
 import scipy.stats as stats
 
 import hylift as hl
-from hylift.errors import ModelError, UnsupportedError
+from hylift.errors import EvidenceError, ModelError, UnsupportedError
 from hylift.language.lowering.evaluate import evaluate
 from hylift.language.syntax import Density, Parameter
 
@@ -106,6 +106,54 @@ def test_counts_with_an_unknown_rate() -> None:
 @pytest.mark.parametrize(
     ("rule", "log_likelihood"),
     [
+        ("exponential(x(i) | r)", lambda x, r: stats.expon(scale=1 / r).logpdf(x)),
+        ("gamma(x(i) | 2, r)", lambda x, r: stats.gamma(2, scale=1 / r).logpdf(x)),
+        ("gamma(x(i) | r, 2)", lambda x, r: stats.gamma(r, scale=1 / 2).logpdf(x)),
+        ("beta(x(i) | 2, r)", lambda x, r: stats.beta(2, r).logpdf(x)),
+        ("lognormal(x(i) | 0, r)", lambda x, r: stats.lognorm(r**0.5).logpdf(x)),
+        ("student(x(i) | 0, r, 4)", lambda x, r: stats.t(4, 0, r**0.5).logpdf(x)),
+        ("poisson(x(i) | r)", lambda x, r: stats.poisson(r).logpmf(x)),
+    ],
+)
+def test_parameters_may_have_bounds_at_0(rule: str, log_likelihood) -> None:
+    values = [2.0, 3.0, 1.0] if "poisson" in rule else [0.25, 0.75, 0.5]
+    rules = f"x(i): real[0, {'inf' if 'poisson' in rule else 1}]\nr: real[0, 8]\n{rule}"
+    graph = hl.ground(hl.parse(rules), {"x": list(zip("abc", values, strict=True))})
+    posterior = hl.infer(graph, hl.Exact())
+
+    r = (np.arange(200_000) + 0.5) * 8 / 200_000
+    density = np.exp(sum(log_likelihood(value, r) for value in values))
+    assert posterior.log_partition.value == pytest.approx(np.log(density.mean() * 8), abs=1e-6)
+    mean = (density * r).sum() / density.sum()
+    assert posterior.marginal("r").mean == pytest.approx(mean, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        (
+            [("a", 3.0), ("b", None)],
+            "'poisson(n(i) | r)' is about an observed count, but n(b) is hidden: give its value, "
+            "without an error, or leave its row out and pass only_rows=['n'], so that groundings "
+            "without a row do not exist",
+        ),
+        ([("a", 3.0, 0.0), ("b", 2.0, 0.5)], "n(b) is hidden"),
+        (
+            [("a", 3.0), ("b", 1.5)],
+            "n(b) is 1.5, but the value of 'poisson(n(i) | r)' is a count: 0, 1, 2, …",
+        ),
+        ([("a", -1.0)], "n(a) is -1, but the value of"),
+    ],
+)
+def test_the_value_of_poisson_is_an_observed_count(rows: list, sentence: str) -> None:
+    with pytest.raises(EvidenceError) as caught:
+        hl.ground(hl.parse("n(i): real\nr: real[0, 9]\npoisson(n(i) | r)"), {"n": rows})
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rule", "log_likelihood"),
+    [
         ("poisson(n(d) | exp(x))", lambda n, x: stats.poisson(np.exp(x)).logpmf(n)),
         ("normal(n(d) | 4, exp(x))", lambda n, x: stats.norm(4, np.exp(x / 2)).logpdf(n)),
         ("normal(n(d) | 4, 2*exp(x)^2)", lambda n, x: stats.norm(4, 2**0.5 * np.exp(x)).logpdf(n)),
@@ -137,12 +185,28 @@ def test_exponential_links_may_overflow_far_away(rule, log_likelihood) -> None:
             "probability is between 0 and 1",
         ),
         (
+            "y: real[0, inf]\nF: boolean\n1 F\nexponential(y | 2*F)",
+            "'rate' in 'exponential(y | 2 * F)' is 0 where F is false: it must be positive",
+        ),
+        (
+            "y: real[0, inf]\nF: boolean\n1 F\ngamma(y | 2, 2*F)",
+            "'rate' in 'gamma(y | 2, 2 * F)' is 0 where y is 1 and F is false: it must be positive",
+        ),
+        (
+            "y: real\nr: real\nnormal(r | 2, 1)\npoisson(y | r)",
+            "it must be positive, so give the reals in it bounds, as in 'noise: real[0, inf]'",
+        ),
+        (
+            "A: boolean\np: real\nnormal(p | 0, 1)\nbernoulli(A | p)",
+            ": a probability is between 0 and 1",
+        ),
+        (
             "y: real\nm: real\nv: real[-1, 9]\nnormal(m | 0, 1)\nnormal(y | m, v)",
             "it must be positive, so give the reals in it bounds, as in 'noise: real[0, inf]'",
         ),
     ],
 )
-@pytest.mark.filterwarnings("ignore:.*declare 'v' as real")
+@pytest.mark.filterwarnings("ignore:.*may be negative")
 def test_impossible_parameters_are_told(rules: str, sentence: str) -> None:
     with pytest.raises(ModelError) as caught:
         hl.infer(hl.ground(hl.parse(rules), {"y": 1.0} if "y" in rules else None))

@@ -362,7 +362,7 @@ def test_a_function_without_a_value_is_named_by_its_formula() -> None:
     with pytest.raises(ModelError) as caught:
         function.log_value(np.array([0]), [np.array([-1.0])])
 
-    assert str(caught.value) == "the potential 'log(X(p))' returned nan at [-1.0]"
+    assert "the formula 'log(X(p))' is nan where X(p) is -1; " in str(caught.value)
 
 
 def test_a_hidden_variance_of_zero_is_impossible() -> None:

@@ -55,6 +55,12 @@ def test_thousands_of_problems_split_the_text_once() -> None:
         ("0.3", "1:1", "expected a formula after the weight"),
         ("{A: 1}", "1:7", "expected a formula after the weight, not the end of the line"),
         ("A(x) =>", "1:8", "expected a formula after '=>', not the end of the line"),
+        (
+            "(SUM y: A(y)) B(x)",
+            "1:15",
+            "a weight made of numbers and constants; sums and counts multiply the formula, as in "
+            "'(SUM x: …) * A(x)'",
+        ),
         ("A(x) B(x)", "1:6", "expected an operator before this, or a weight made of numbers"),
         ("1 A(x), B(x)", "1:7", "expected an operator, '.', 'where' or the end of the line after"),
         ("\n1 (A(x)\n2 B(x)", "2:3", "'(' is never closed"),

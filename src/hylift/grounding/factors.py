@@ -21,7 +21,7 @@ from hylift.grounding.query import Groundings, counts, groundings
 from hylift.grounding.world import World
 from hylift.language.lowering.formula import Leaf, Slot
 from hylift.language.lowering.lower import lower
-from hylift.language.syntax import Atom, Constant, Expr, Quantified, Term
+from hylift.language.syntax import Atom, Comparison, Constant, Expr, Quantified, Term
 from hylift.language.text.formatter import shown
 from hylift.language.walk import conditioning_variables, free_variables, nodes
 from hylift.words import Wording, worded
@@ -226,7 +226,9 @@ def _smaller(world: World, plan: RulePlan) -> str:
         return worded(close, rest)
     found = (node for node in nodes(plan.rule.formula) if isinstance(node, Quantified))
     apart = (n for n in found if n.quantifier in COUNTED and not isinstance(n.body, Atom))
-    return next((f"{_counted_apart(node.body)}; or {rest}" for node in apart), rest)
+    return next(
+        (f"{_counted_apart(node.body)}; or {rest}" for node in apart), _said_apart(plan, rest)
+    )
 
 
 def _counted_apart(body: Expr) -> str:
@@ -234,6 +236,24 @@ def _counted_apart(body: Expr) -> str:
     return (
         "give what it says of each a predicate of its own, of which it is enough to count the true "
         f"ones, as in 'Part({own}) <=> ({shown(body)}).'"
+    )
+
+
+def _said_apart(plan: RulePlan, rest: str) -> str:
+    """The advice to give one of several counts a predicate of its own, or the rest."""
+    truths = [
+        node
+        for node in nodes(plan.rule.formula)
+        if (isinstance(node, Quantified) and node.quantifier in ("EXIST", "FORALL"))
+        or (isinstance(node, Comparison) and node.is_exact)
+    ]
+    if len(truths) < 2:
+        return rest
+    own = ", ".join(free_variables(truths[0]))
+    part = f"Part({own})" if own else "Part"
+    return (
+        f"give one of its counts a predicate of its own, as in '{part} <=> ({shown(truths[0])}).'; "
+        f"or {rest}"
     )
 
 

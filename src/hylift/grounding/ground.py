@@ -21,6 +21,7 @@ from hylift.grounding.atoms import (
     variables_of,
 )
 from hylift.grounding.decided.rules import with_relations
+from hylift.grounding.event_counts import check_counts
 from hylift.grounding.evidence.probabilities import with_probabilities
 from hylift.grounding.factors import GroundRule, factor_groups, ground_rule
 from hylift.grounding.plan import RulePlan, plan_rule, rule_label
@@ -157,6 +158,7 @@ def ground_plans(
     variables = variables_of([*numbers.values(), *data])
     observed.evidence.check(variables)
     groups = (*(group for groups in made for group in groups), *observed.groups)
+    check_counts(groups, observed.evidence, variables)
     infos = []
     for plan, made_of, constant in zip(plans, made, constants, strict=True):
         if _weight_of(plan) == 0:  # log-values of 0 say nothing about the formula

@@ -37,6 +37,14 @@ class Origin:
         """True if it writes atoms out, `In(p3, t1)`, and has no cells that may be empty."""
         return self.unit == "line" or bool(self.entries)
 
+    @property
+    def index_note(self) -> str:
+        """That row labels are no column, behind the columns of a table; empty without labels."""
+        if not self.index:
+            return ""
+        named = f", {', '.join(self.index)}," if self.index != ("index",) else ""
+        return f" (its index{named} is not a column: reset_index() makes it one)"
+
     def where(self, row: int) -> str:
         """`facts.csv, row 7`."""
         if self.entries:

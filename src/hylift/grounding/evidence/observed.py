@@ -28,8 +28,12 @@ INTEGER = pa.decimal128(38, 0)
 
 ODD_NUMBERS = {"nan": np.nan, "inf": np.inf, "+inf": np.inf, "-inf": -np.inf}
 
-TRUTHS = {"true": 1.0, "t": 1.0, "yes": 1.0, "false": 0.0, "f": 0.0, "no": 0.0}
+TRUTHS = dict.fromkeys(("true", "t", "yes", "y"), 1.0)
+TRUTHS |= dict.fromkeys(("false", "f", "no", "n"), 0.0)
 """Words for truth values, in lower case."""
+
+MISSING = ("n/a", "na", "n.a.", "none", "null", "missing", "unknown", "?", "-", ".", "#n/a")
+"""Words for missing values in other programs, in lower case."""
 
 _Number = TypeVar("_Number", bound=np.generic)
 
@@ -371,7 +375,9 @@ def _refuse(
     def fault(first: int) -> str:
         shown = stated[first].as_py() if stated is not None else "true"
         quoted = f"'{shown}'" if isinstance(shown, str) else str(shown)
-        return f"{facts.atom(first)} {message.format(quoted)}"
+        is_missing = isinstance(shown, str) and shown.strip().casefold() in MISSING
+        remedy = ": leave the cell empty where a value is missing" if is_missing else ""
+        return f"{facts.atom(first)} {message.format(quoted)}{remedy}"
 
     facts.refuse(wrong, fault)
 

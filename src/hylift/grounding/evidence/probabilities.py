@@ -278,10 +278,7 @@ def _by_name(names: Sequence[str], subjects: Sequence[Subject]) -> list[int] | N
 
 
 def _fail_columns(name: str, wanted: Sequence[str], table: pa.Table, origin: Origin) -> NoReturn:
-    here = ", ".join(map(quoted_name, table.column_names))
-    index = ", ".join(origin.index)
-    if index:
-        here += f" (its index, {index}, is not a column: reset_index() makes it one)"
+    here = ", ".join(map(quoted_name, table.column_names)) + origin.index_note
     close = did_you_mean(wanted[0], table.column_names) if len(wanted) == 1 else ""
     raise EvidenceError(
         f"{origin.name}: the table '{name}' has the columns {', '.join(wanted)}, in this order or "

@@ -105,7 +105,7 @@ class _WideTable:
         if len(arguments) > len(types) and not values and named:
             values.append(named[0])
             arguments.remove(named[0])
-        if has_sd:
+        if has_sd and (named or not self.predicate.domain.is_discrete):
             sds.append(arguments.pop())
         if len(arguments) == len(types) + 1 and not values:
             values.append(arguments.pop())
@@ -151,9 +151,7 @@ class _WideTable:
             "optionally value" if self.predicate.domain.is_discrete else "value, and optionally sd"
         )
         columns = ", ".join([*self.predicate.arguments, further])
-        here = ", ".join(map(quoted_name, self.names))
-        if index := ", ".join(self.origin.index):
-            here += f" (its index, {index}, is not a column: reset_index() makes it one)"
+        here = ", ".join(map(quoted_name, self.names)) + self.origin.index_note
         raise EvidenceError(
             f"{self.origin.name}: a table of '{self.predicate.name}' has the columns {columns}; "
             f"this one has {here}{why}",

@@ -15,6 +15,7 @@ from hylift.language.syntax import (
     Atom,
     Call,
     Categorical,
+    CompareOp,
     Comparison,
     Constant,
     Density,
@@ -238,14 +239,21 @@ def _at_most_one(rule: Rule) -> tuple[Key | None, frozenset[str] | None]:
     return None, None
 
 
+_TURNED: dict[CompareOp, CompareOp] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
 def _counts(expr: Expr) -> tuple[Quantified | None, set[int]]:
-    """A count that is compared with a number, and those of 0 to 3 that fulfil the comparison."""
+    """A count that is compared with a number, and those of 0 to 3 that fulfil the comparison: 3 is
+    any greater one."""
     match expr:
         case Comparison(left=Quantified(quantifier="COUNT") as count, right=Number(value=value)):
-            return count, {n for n in range(4) if COMPARISONS[expr.op](n, value)}
+            op = COMPARISONS[expr.op]
         case Comparison(left=Number(value=value), right=Quantified(quantifier="COUNT") as count):
-            return count, {n for n in range(4) if COMPARISONS[expr.op](value, n)}
-    return None, set()
+            op = COMPARISONS[_TURNED.get(expr.op, expr.op)]
+        case _:
+            return None, set()
+    few = {n for n in range(3) if op(n, value)}
+    return count, few | ({3} if any(op(max(3, n), value) for n in (3, value, value + 1)) else set())
 
 
 def _only_variable(of: Quantified) -> Key | None:

@@ -35,6 +35,7 @@ from hylift.language.syntax import (
     Unary,
     Variable,
 )
+from hylift.language.walk import atoms
 from hylift.potentials.base import FloatArray
 
 TruthArray = NDArray[np.bool_]
@@ -355,6 +356,13 @@ def _is_positive(expr: Expr, leaf: LeafValue) -> bool:
     return False
 
 
+def _may_vanish(expr: Expr, leaf: LeafValue) -> bool:
+    """True for a parameter that is 0 at the bound of a real, or by underflow; not where truth
+    values make it 0."""
+    is_number = (np.asarray(leaf(atom)).dtype != np.bool_ for atom in atoms(expr))
+    return any(is_number) or _is_positive(expr, leaf)
+
+
 def _density(expr: Density, leaf: LeafValue) -> NumberValue:
     """Quadratic where it is a straight line; a count or a truth is never a real slot."""
     from hylift.language.lowering.densities import log_density
@@ -363,12 +371,17 @@ def _density(expr: Density, leaf: LeafValue) -> NumberValue:
     value = _number(expr.value, leaf)
     is_line = expr.name == "exponential" and isinstance(expr.value, Atom)  # within its support
     if isinstance(value, QuadraticPolynomial) and is_line:
-        return np.log(parameters[0]) - product(parameters[0], value)
+        rate = np.where(parameters[0] > 0, parameters[0], np.nan)
+        return np.log(rate) - product(rate, value)
     none: Any = False
     for place, name in enumerate(DENSITIES[expr.name]):
-        if name in POSITIVE and _is_positive(expr.parameters[place], leaf):
-            lost = parameters[place] == 0  # by underflow
-            none, parameters[place] = none | lost, np.where(lost, 1.0, parameters[place])
+        if (
+            name in POSITIVE
+            and expr.name != "poisson"
+            and _may_vanish(expr.parameters[place], leaf)
+        ):
+            zero = parameters[place] == 0  # where the density goes to 0
+            none, parameters[place] = none | zero, np.where(zero, 1.0, parameters[place])
     return np.where(none, -np.inf, log_density(expr.name, _plain(expr.value, leaf), *parameters))
 
 

@@ -110,7 +110,8 @@ def _impossible_parameters(
             except KeyError:  # it depends on a real that is not known here
                 continue
             number = float(np.asarray(value))
-            if advice := _advice(name, number):
+            may_be_0 = isinstance(node, Density) and node.name == "poisson"
+            if not (may_be_0 and number == 0) and (advice := _advice(name, number)):
                 found.append((f"{name} in '{shown(node)}' is {number:g}", advice))
     return found
 
@@ -119,10 +120,12 @@ def _advice(name: str, value: float) -> str:
     """The remedy for a parameter of this value; empty where it is possible."""
     if name == "'p'" and not 0 <= value <= 1:
         return "a probability is between 0 and 1"
-    if name in ("'p'", "'m'", "'score'") or value > 0 or (name == "'rate'" and value == 0):
+    if name in ("'p'", "'m'", "'score'") or value > 0:
         return ""
     if name == "the variance" and value == 0:
         return DETERMINISTIC
+    if value == 0:
+        return "it must be positive"
     return "it must be positive, so give the reals in it bounds, as in 'noise: real[0, inf]'"
 
 

@@ -121,6 +121,9 @@ class Formula:
         values |= {Parameter(name): np.asarray(value) for name, value in self.parameters}
         value = as_number(evaluate(self.formula, values.__getitem__))
         assert not isinstance(value, QuadraticPolynomial)  # none of its arguments is
+        if np.isnan(value).any():
+            arrays = np.broadcast_arrays(value, *values.values())
+            check_constant(self.formula, arrays[0], dict(zip(values, arrays[1:], strict=True)))
         with np.errstate(all="ignore"):
             return product(arguments[self.num_slots], value)
 

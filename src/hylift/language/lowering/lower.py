@@ -11,7 +11,7 @@ import numpy as np
 from hylift.language.lowering.evaluate import NotQuadratic
 from hylift.language.lowering.faults import MAX_ENTRIES, MAX_NUMBERS, check_size
 from hylift.language.lowering.formula import Formula, Grid, Leaf, Source
-from hylift.language.syntax import Atom, Comparison, Expr, Number, Operation, Unary
+from hylift.language.syntax import Atom, Comparison, Expr, Number, Operation, Truth, Unary
 from hylift.language.walk import atoms, conditioning_variables, logical_comparisons, nodes, rebuild
 from hylift.potentials import Function, Potential
 from hylift.potentials.base import FloatArray
@@ -61,6 +61,7 @@ def _counted(made: Formula, rows: FloatArray, hard: bool) -> Counted | None:
     those of `A(p) + A(q) + …`, of `A(p) v …` or of `A(p) ^ …`."""
     if made.num_slots > len(made.states):
         return None
+    made = replace(made, formula=_on_one_side(made.formula))
     sources, parts = dict(made.sources), nodes(made.formula)
     times = Counter(node for node in parts if isinstance(node, Atom))
     used = Counter(source.slot for source in sources.values())
@@ -119,8 +120,7 @@ def _literals(
     """
     found: dict[Expr, tuple[bool, ...]] = {}
     for part in chain.operands:
-        is_negated = isinstance(part, Unary) and part.op == "!"
-        atom = part.operand if isinstance(part, Unary) and is_negated else part
+        atom, is_negated = _literal(part)
         source = once.get(atom) if isinstance(atom, Atom) else None
         if source is None or source.slot is None or source.is_state:
             continue
@@ -131,6 +131,45 @@ def _literals(
             holds = np.arange(made.states[source.slot]) == given[0]
             found[part] = tuple((holds != is_negated).tolist())
     return found
+
+
+def _literal(part: Expr) -> tuple[Expr, bool]:
+    """What is negated, and True; or the expression itself."""
+    if isinstance(part, Unary) and part.op == "!":
+        return part.operand, True
+    return part, False
+
+
+def _on_one_side(expr: Expr) -> Expr:
+    """The formula with one sum where two are compared: `A + B > C + 1` is `A + B + !C > 2`."""
+    if not isinstance(expr, Comparison) or not expr.is_exact or expr.is_logical:
+        return rebuild(expr, _on_one_side)
+    terms = [*_terms(expr.left, 1.0), *_terms(expr.right, -1.0)]
+    literals = [(term, sign) for term, sign in terms if not isinstance(term, Number | Truth)]
+    if not all(isinstance(_literal(term)[0], Atom) for term, _ in literals) or len(literals) < 2:
+        return expr
+    bound = sum(sign < 0 for _, sign in literals) - sum(
+        sign * float(term.value) for term, sign in terms if isinstance(term, Number | Truth)
+    )
+    counted = tuple(term if sign > 0 else _negated(term) for term, sign in literals)
+    return replace(expr, left=Operation("+", counted), right=Number(float(bound)))
+
+
+def _negated(literal: Expr) -> Expr:
+    atom, is_negated = _literal(literal)
+    return atom if is_negated else Unary("!", atom)
+
+
+def _terms(expr: Expr, sign: float) -> list[tuple[Expr, float]]:
+    """The terms of sums and differences, with their signs."""
+    match expr:
+        case Operation(op="+", operands=operands):
+            return [term for operand in operands for term in _terms(operand, sign)]
+        case Operation(op="-", operands=(left, right)):
+            return [*_terms(left, sign), *_terms(right, -sign)]
+        case Unary(op="-", operand=operand):
+            return _terms(operand, -sign)
+    return [(expr, sign)]
 
 
 def _replaced(expr: Expr, old: Expr, new: Expr) -> Expr:
