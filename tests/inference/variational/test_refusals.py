@@ -17,7 +17,7 @@ from hylift.errors import (
 )
 from hylift.graph import FactorGraph, boolean, interval, real
 from hylift.inference import BVI, NPVI, Adam, Exact, MeanField, NaturalNewton, infer
-from hylift.inference.variational import problem
+from hylift.inference.variational import slots
 from hylift.potentials import ConditionalQuadratic
 from zoo import friends_and_smokers, hard_clause, smallest_toy_hybrid_mln, toy_hybrid_mln
 
@@ -209,7 +209,7 @@ def test_impossible_evidence_is_refused(method: BVI | NPVI | MeanField) -> None:
 
 
 def test_bethe_refuses_a_factor_whose_grid_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(problem, "LARGEST_GRID", 7)
+    monkeypatch.setattr(slots, "LARGEST_GRID", 7)
 
     text = refusal_of(lambda: infer(friends_and_smokers(), BVI(2), lift="none"))
 
