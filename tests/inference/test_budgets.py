@@ -1,5 +1,6 @@
 """Limits of time: what would not fit is left out before it begins, and what goes on is reported."""
 
+import signal
 import time
 
 import numpy as np
@@ -12,9 +13,14 @@ from hylift.inference.exact import elimination
 from hylift.inference.exact.meter import Meter
 from hylift.inference.expectation import method as expectation
 from hylift.inference.local.terms import LocalTerms
-from hylift.inference.method import Request
+from hylift.inference.method import Request, interruptible
 from hylift.inference.search.functions import FunctionMoves
+from hylift.inference.smc.run import Run, Size
+from hylift.inference.variational import products
+from hylift.inference.variational.problem import FitProblem
 from hylift.numerics import sparse
+from hylift.potentials import alike
+from hylift.potentials.alike import RowClasses
 from hylift.progress import Forward, Progress, silent
 from hylift.rewrite.kinds import Kinds
 from tests.hybrid_models import random_hybrid
@@ -159,3 +165,69 @@ def test_moves_of_functions_end_with_the_time() -> None:
     moves.ascend(values, lambda: next(looks))
 
     assert len(list(looks)) > 90
+
+
+def test_a_sweep_over_large_tables_ends_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "PIECE", 1)
+    rng = np.random.default_rng(0)
+    graph = hl.FactorGraph.build(
+        dict.fromkeys("abcd", hl.boolean),
+        [(hl.Table(rng.normal(size=(1, 2, 2, 2, 2))), list("abcd"))],
+    )
+    whole = np.zeros(graph.num_variables, dtype=bool)
+    problem = FitProblem.of(graph, whole, scopes=False)
+    ascent = products.Ascent.of(problem, problem.hard_penalty)
+    looks = iter([True, True, False])
+    entries = problem.neutral().entries.copy()
+    before = entries.copy()
+
+    change = ascent.sweep(entries, np.ones(1), lambda: next(looks))
+
+    assert np.isinf(change).all()
+    moved = (entries != before).any(axis=(0, 2)).reshape(4, 2).all(axis=1)
+    assert moved.tolist() == [True, True, True, False]
+
+
+def test_pieces_of_a_sweep_change_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = random_hybrid(3, 2.0)
+    whole = hl.infer(graph, hl.MeanField(), check=False)
+
+    monkeypatch.setattr(products, "PIECE", 7)
+    found = hl.infer(graph, hl.MeanField(), check=False)
+
+    assert found.log_partition == whole.log_partition
+    assert found.marginals().equals(whole.marginals())
+
+
+def test_slots_of_very_large_tables_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = hl.Table(np.ones((1, 2, 2, 2)))
+    kinds = RowClasses.of(table)
+
+    assert kinds.orbits(table).tolist() == [[0, 0, 0]]
+    monkeypatch.setattr(alike, "MAX_WORK", 10)
+    assert kinds.orbits(table).tolist() == [[0, 1, 2]]
+
+
+def test_an_interruption_while_a_kernel_is_loaded_is_one() -> None:
+    def loaded() -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt as error:
+            raise SystemError("returned a result with an exception set") from error
+
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        loaded()
+    with pytest.raises(SystemError), interruptible():
+        raise SystemError
+
+
+def test_what_an_answer_needs_ends_some_time_after_an_interruption() -> None:
+    graph, smc = random_hybrid(0, 1.0), control(None)
+    run = Run.of(graph, Size(2, 4, 1, graph.num_variables), smc)
+    smc.request.interrupt.is_heard = True
+    smc.request.interrupt.press()
+
+    smc.keep_on()
+    smc.request.interrupt.since -= 10.0
+    with pytest.raises(KeyboardInterrupt):
+        run.finish(smc)

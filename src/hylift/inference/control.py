@@ -111,8 +111,15 @@ class Control:
         if seconds is not None:
             self._late_since = min(self._late_since, seconds)
         if self.request.interrupt.requested:
-            self._late_since = min(self._late_since, self.elapsed)
+            began = self.request.began
+            self._late_since = min(self._late_since, self.request.interrupt.since - began)
         return self.elapsed < self._late_since + GRACE + GRACE_SHARE * (seconds or 0.0)
+
+    def keep_on(self) -> None:
+        """Report that work goes on without which there is no answer; end it some time after Ctrl-C,
+        with a `KeyboardInterrupt`."""
+        if not self.has_grace() and self.request.interrupt.requested:
+            raise KeyboardInterrupt
 
     def check_fits(self, seconds: float, what: str) -> None:
         """Raise unless there is time for work that should take so long, and cannot be interrupted.

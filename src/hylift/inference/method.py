@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any, Protocol
 
+import numpy as np
+
 from hylift.errors import check_word
 from hylift.inference.capabilities import METHOD_BY_KEY
 from hylift.inference.capabilities import Lift as Lift
@@ -30,11 +32,15 @@ class Interrupt:
     requested: bool = False
     is_heard: bool = False
     """True once a loop has an answer and checks for requests."""
+    has_raised: bool = False
+    since: float = np.inf
+    """The time of the request."""
 
     def press(self, number: int = signal.SIGINT, frame: FrameType | None = None) -> None:
         if self.requested or not self.is_heard:
+            self.has_raised = True
             raise KeyboardInterrupt
-        self.requested = True
+        self.requested, self.since = True, time.perf_counter()
 
 
 @contextmanager
@@ -53,6 +59,10 @@ def interruptible() -> Iterator[Interrupt]:
     signal.signal(signal.SIGINT, interrupt.press)
     try:
         yield interrupt
+    except SystemError as error:  # Numba makes it of Ctrl-C where it loads a kernel
+        if interrupt.has_raised:
+            raise KeyboardInterrupt from error
+        raise
     finally:
         interrupt.requested = False  # what is asked of the answer later has time again
         if signal.getsignal(signal.SIGINT) == interrupt.press:

@@ -10,10 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import spilu, splu
+from scipy.sparse.linalg import splu
 
 from hylift.numerics.kernels import sparse as kernels
-from hylift.numerics.segments import offsets
+from hylift.numerics.kernels.minimum_degree import order_of_minimum_degree
+from hylift.numerics.segments import inverse, offsets
 
 FloatArray = NDArray[np.float64]
 
@@ -65,19 +66,23 @@ def sum_of_blocks(blocks: Iterable[tuple[NDArray[Any], FloatArray]], size: int) 
 
 def minimum_degree(matrix: Any) -> NDArray[np.int32]:
     """(row,): when it is eliminated, in an order that keeps the factors of a symmetric matrix
-    sparse; only places count, and those of the diagonal must be among them."""
-    # SciPy has the order only with factors: these have next to no entries.
-    places = np.full(matrix.nnz, 1e-9), matrix.indices, matrix.indptr
-    same = sp.csc_array(places, matrix.shape)
-    same.setdiag(1.0)
-    return np.asarray(spilu(same, drop_tol=1e-3, fill_factor=1.0, **ORDER).perm_c)
+    sparse; only places count. Rows of very many entries come last."""
+    dense = max(64, int(10 * np.sqrt(matrix.shape[0])))
+    order = order_of_minimum_degree(*_places(matrix), dense)
+    return inverse(order, len(order), np.int32)
 
 
 def num_products(matrix: Any, step: NDArray[np.int32], most: int) -> int:
     """Products that it takes to factorise a symmetric matrix by this order; beyond `most`, a lower
     bound."""
     order = np.argsort(step).astype(np.int32)
-    return int(kernels.num_products(matrix.indptr, matrix.indices, order, step, most))
+    return int(kernels.num_products(*_places(matrix), order, step, most))
+
+
+def _places(matrix: Any) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Where rows begin, and the columns of their entries; always of these types, for which kernels
+    are compiled."""
+    return matrix.indptr.astype(np.int64, copy=False), matrix.indices.astype(np.int32, copy=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,6 +22,9 @@ TOLERANCE = 1e-12
 MAX_COMPARED = 64
 """Most slots of a factor that are compared with each other for exchangeability."""
 
+MAX_WORK = 50_000_000
+"""Most numbers that are compared for that in each row: more than half a second is not worth it."""
+
 BATCH = 10_000_000
 """Numbers that are compared at once."""
 
@@ -68,7 +71,9 @@ class RowClasses:
         none."""
         arity, rows = len(potential.slot_states), self.flat
         orbit = np.tile(np.arange(arity, dtype=np.int16), (len(rows), 1))
-        for one, other in itertools.combinations(range(arity), 2) if arity <= MAX_COMPARED else ():
+        pairs = list(itertools.combinations(range(arity), 2))
+        is_small = arity <= MAX_COMPARED and len(pairs) * rows.shape[1] <= MAX_WORK
+        for one, other in pairs if is_small else ():
             exchange = potential.exchange(one, other)
             if exchange is None:
                 continue

@@ -199,7 +199,9 @@ class Chains:
                     )
                 )  # fmt: skip
 
-            self._check_held(*in_order(run, [(c, c + 1) for c in range(len(self.members))]))
+            for loose in in_order(run, [(c, c + 1) for c in range(len(self.members))]):
+                self._check_held(loose)
+                self.control.not_interrupted()  # which reports that work goes on
 
         functions = self.layout.functions
         if functions is None:

@@ -169,7 +169,8 @@ class _Sampled:
             room_to_warm_up(stored, terms.num_scores, blocks, method.chains) for stored in values
         ]
         num_warm = chains.warm_up(warm, method.warm_up, min(LEAST_DRAWS, method.warm_up))
-        if not len(layout.together[0]):  # too many: draws must show which ones matter
+        # Where there are too many, draws must show which ones matter.
+        if not len(layout.together[0]) and control.should_continue():
             seen = np.concatenate(list(values[:, : min(num_warm, room)]))
             together = correlated(terms, blocks, seen)
             chains.regroup(state_groups(terms, blocks, layout.tied, together))

@@ -60,7 +60,7 @@ class SMC:
         num_hidden = len((prepared.whole or prepared).hidden)
         run = Run.of(graph, Size(self.groups, self.particles, self.sweeps, num_hidden), control)
         run_steps(run, control)
-        is_cut = run.finish()
+        is_cut = run.finish(control)
         found = Findings(run.answers(), run.log_constant)
 
         def find(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -190,24 +191,29 @@ class Population:
         self.ladder = np.pad(self.ladder, ((0, 0), (0, max(room, 0))))
         rest = np.cumsum(work[self.next :])
         stop = self.next + max(int(np.searchsorted(rest, LONGEST)), 1)
-        self._advance(blocks, range(self.next, min(stop, len(work))), most, hurries=False)
+        self._advance(blocks, range(self.next, min(stop, len(work))), most)
         self.next = 0 if stop >= len(work) else stop
         return self._info()
 
-    def hurry(self) -> None:
-        """Go to the end at once: by weights alone, then one recorded sweep."""
+    def hurry(self, keep_on: Callable[[], None]) -> None:
+        """Go to the end at once: by weights alone, then one recorded sweep; keep_on: called between
+        blocks."""
         blocks = cut(offsets(self.cliques.work()), self.cells.states.shape[1])
         while not self.is_done:
             every = range(len(blocks), len(blocks) * (len(self.probs) + 1))
-            self._advance(blocks, every, MOST_STEPS, hurries=True)
+            self._advance(blocks, every, MOST_STEPS, keep_on)
         self._check_possible()
 
     def _advance(
-        self, blocks: list[tuple[int, int]], numbers: range, most: int, *, hurries: bool
+        self,
+        blocks: list[tuple[int, int]],
+        numbers: range,
+        most: int,
+        keep_on: Callable[[], None] | None = None,
     ) -> None:
         """So many steps of some blocks of parts, counted for the pilot and then one group after the
-        other."""
-        particles = self.cells.states.shape[1]
+        other; with `keep_on`, to the end at once."""
+        particles, hurries = self.cells.states.shape[1], keep_on is not None
 
         def run(number: int, _: int) -> int:
             g, (first, last) = number // len(blocks) - 1, blocks[number % len(blocks)]
@@ -226,6 +232,8 @@ class Population:
         middle = int(np.clip(len(blocks), numbers.start, numbers.stop))
         for some in (range(numbers.start, middle), range(middle, numbers.stop)):
             for failed in in_order(run, [(number, number + 1) for number in some]):
+                if keep_on is not None:
+                    keep_on()
                 if failed >= 0:
                     improper = ImproperDirection.of(self.graph.variables, {failed: 1.0})
                     raise improper.error(" given some values of the other variables")

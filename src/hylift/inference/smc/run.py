@@ -110,11 +110,11 @@ class Run:
         share = min((info.share for info in found), default=1.0)
         return StepInfo(objective, what, share, "max_steps" if is_last else None)
 
-    def finish(self) -> bool:
+    def finish(self, control: Control) -> bool:
         """Go to the end at once, where it was not reached; True if that was by weights alone."""
         is_cut = not all(one.is_at_end for _, one in self.populations)
         for _, one in self.populations:
-            one.hurry()
+            one.hurry(control.keep_on)
         return is_cut
 
     def answers(self) -> GroupAnswers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -167,9 +168,10 @@ class Tempered:
         what = "sampling" if is_final else "tempering"
         return StepInfo(-float(self.log_z.mean(axis=0).sum()), what, way, result)
 
-    def hurry(self) -> None:
+    def hurry(self, keep_on: Callable[[], None]) -> None:
         """Go to the end at once: by weights alone, then one recorded sweep."""
         while not self.is_done:
+            keep_on()
             self._advance(hurries=True)
 
     def _advance(self, *, hurries: bool) -> None:

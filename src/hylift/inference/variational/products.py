@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,10 @@ STILL = 1e-7
 LEAST_VERTICES, MOST_VERTICES = 4, 64
 VERTEX_WORK = 1_000_000
 """Slots that are gone over for vertices beyond the least: a tenth of a second."""
+PIECE = 20_000_000
+"""Numbers of terms that are gone over between two looks at the clock: some tenths of a second."""
+NUMBERS_OF_SLOT = 1024
+"""Numbers of large tables that take as long as a slot."""
 REAL_SWEEPS, VERTEX_SWEEPS = 2, 3
 FEW_SWEEPS = 5
 """Sweeps after which single products are compared."""
@@ -61,6 +66,7 @@ class Ascent:
     is_left: NDArray[np.bool_]  # (variable,): stays where it is, because it is in functions only
     may_overshoot: bool
     """True if members of a class are neighbours, and so move at once."""
+    work: FloatArray  # (variable,): numbers of terms that are gone over when it moves
 
     @classmethod
     def of(cls, problem: FitProblem, hard: float) -> Ascent:
@@ -77,13 +83,16 @@ class Ascent:
         for group in objective.problem.functions:
             is_left[group.scope] = True
         is_left &= np.diff(ptr) == 0
-        return cls(objective, is_left, bool(twice.any()))
+        numbers = terms.num_joint * np.diff(terms.slot_ptr).astype(np.float64)
+        work = np.bincount(variable, numbers[term], num_variables).astype(np.float64)
+        return cls(objective, is_left, bool(twice.any()), work)
 
     @property
     def chunk(self) -> int:
         """Products that are followed together, between two looks at the clock."""
-        work = (REAL_SWEEPS + VERTEX_SWEEPS) * (1 + len(self.objective.problem.terms.slots))
-        return max(1, VERTEX_WORK // work)
+        slots = len(self.objective.problem.terms.slots)
+        work = max(1 + slots, int(self.work.sum()) // NUMBERS_OF_SLOT)
+        return max(1, VERTEX_WORK // ((REAL_SWEEPS + VERTEX_SWEEPS) * work))
 
     @property
     def num_vertices(self) -> int:
@@ -91,24 +100,36 @@ class Ascent:
         return int(np.clip(self.chunk, LEAST_VERTICES, MOST_VERTICES))
 
     def sweep(
-        self, entries: FloatArray, damping: FloatArray, *, only_reals: bool = False
+        self,
+        entries: FloatArray,
+        damping: FloatArray,
+        go_on: Callable[[], bool] = always,
+        *,
+        only_reals: bool = False,
     ) -> FloatArray:
         """Change entries (start, entry, 1), and return the largest change (start,): of a mean in
-        standard deviations, or of a probability."""
+        standard deviations, or of a probability; infinite where there was no time to go on."""
         problem, slots = self.objective.problem, self.objective.problem.slots
         terms, layout, limits = problem.terms, problem.layout, problem.limits
         order = layout.reals if only_reals else np.arange(len(problem.multiplicity))
         order = order[~self.is_left[order]]
-        widest, change = int(np.diff(layout.first).max(initial=1)), np.empty(len(entries))
+        widest, largest = int(np.diff(layout.first).max(initial=1)), np.zeros(len(entries))
         gradient = np.empty((len(entries), widest * slots.most, 1))
-        sweep(
-            order, *terms.incidence, terms.term, terms.slot_ptr, terms.slots,
-            terms.num_discrete, terms.base, terms.multiplicity, terms.theta, self.objective.hard,
-            layout.family, layout.first, layout.lower, layout.upper, limits.least, limits.most,
-            problem.multiplicity, slots.source, damping, *slots.scratch(), gradient,
-            np.empty(widest), entries, change,
-        )  # fmt: skip
-        return change
+        piece = np.cumsum(len(entries) * self.work[order]) // PIECE
+        ends = np.append(np.flatnonzero(np.diff(piece, prepend=-1.0)), len(order))
+        for begin, end in pairwise(ends.tolist()):
+            if begin and not go_on():
+                return np.full(len(entries), np.inf)
+            change = np.empty(len(entries))
+            sweep(
+                order[begin:end], *terms.incidence, terms.term, terms.slot_ptr, terms.slots,
+                terms.num_discrete, terms.base, terms.multiplicity, terms.theta,
+                self.objective.hard, layout.family, layout.first, layout.lower, layout.upper,
+                limits.least, limits.most, problem.multiplicity, slots.source, damping,
+                *slots.scratch(), gradient, np.empty(widest), entries, change,
+            )  # fmt: skip
+            largest = np.maximum(largest, change)
+        return largest
 
     def follow(
         self,
@@ -125,6 +146,8 @@ class Ascent:
         then the sweep is undone, and the next ones go half the way.
         """
         is_evaluated = self.may_overshoot or control is not None
+        if control is not None:
+            go_on = control.should_continue
         start = Followed.of(self, q, most_sweeps, go_on, is_evaluated=is_evaluated)
         if control is not None:
             run_steps(start, control)
@@ -154,7 +177,7 @@ class Ascent:
             entries[np.arange(size)[:, None], at, 0] = 0.98
             # Reals come first, or the states would follow them instead of being random.
             for number in range(REAL_SWEEPS + VERTEX_SWEEPS):
-                self.sweep(entries, np.ones(size), only_reals=number < REAL_SWEEPS)
+                self.sweep(entries, np.ones(size), go_on, only_reals=number < REAL_SWEEPS)
             found.append(entries)
         return np.concatenate(found)
 
@@ -272,7 +295,7 @@ class Followed:
             self.next_solve *= 2
         self.number += 1
         before = self.entries.copy() if self.ascent.may_overshoot else self.entries
-        change = self.ascent.sweep(self.entries, self.damping)
+        change = self.ascent.sweep(self.entries, self.damping, self.go_on)
         value = self._values() if self.is_evaluated else self.reached
         damping = np.where(change < STILL, 0.0, self.damping)
         if self.ascent.may_overshoot:

@@ -249,5 +249,5 @@ def _modes(passing: ParticleMessages, found: RealBeliefs | None) -> FloatArray:
     """(variable,): the most probable value of each belief."""
     values = argmaxima(passing.probs(), passing.points.first).astype(np.float64)
     if found is not None:
-        values[found.real] = found.density.mode
+        values[found.real] = found.density.mean if found.is_cut else found.density.mode
     return values
