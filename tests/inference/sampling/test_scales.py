@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from hylift import ground, parse
 from hylift.graph import FactorGraph, boolean, categorical, interval, real
 from hylift.inference import Exact, infer
 from hylift.inference.sampling import Gibbs
@@ -173,3 +174,25 @@ def test_marginals_that_are_narrower_than_a_grid_are_told() -> None:
     # with a standard deviation of 7 tell its mean to within 0.9, four standard errors.
     mean = np.arange(size).sum() / (size - 0.5)
     assert found.marginal("x").mean == pytest.approx(mean, abs=1.9)
+
+
+@pytest.mark.parametrize("var", [1e-8, 1e-10])
+def test_probabilities_beside_closely_tied_reals_are_those_of_the_draws(var: float) -> None:
+    graph = ground(
+        parse(f"""
+            step = {{0, ..., 3}}
+            Up(step)
+            level(step): real
+            normal(level(0) | 0, 8000)
+            normal(level(s+1) | level(s) + 1.5*Up(s), {var})
+            1.3  Up(s)
+            0.1  level(3) = 7
+        """)
+    )
+    exact = infer(graph, Exact())
+
+    found = infer(graph, Gibbs(), seed=1)
+
+    for step in range(4):
+        atom = f"Up({step})"
+        assert found.prob(atom).value == pytest.approx(exact.prob(atom).value, abs=0.03)

@@ -311,7 +311,8 @@ def note_states(terms, groups, chain, probs):
 
     They vary less from draw to draw than those given the reals, too. The Gaussian of the reals
     next to a variable, given all states, is known; without the terms of the variable it is their
-    Gaussian given the states of all others.
+    Gaussian given the states of all others. Where those reals are tied so closely that rounding
+    would decide, the other reals are given, as when groups are drawn.
     """
     x, joint, near = chain.x, chain.joint, chain.near
     P, h = near.outer_precision, near.outer_linear
@@ -328,21 +329,13 @@ def note_states(terms, groups, chain, probs):
                 P[j, i] = P[i, j]
                 pair += 1
         _invert(P, h, size)
+        is_free = True
         for i in range(size):
-            near.linear[i] = 0.0
-            near.outer_size[i] = P[i, i]
-            for j in range(size):
-                near.precision[i, j] = 0.0
-        for k in range(groups.quadratic_ptr[g], groups.quadratic_ptr[g + 1]):
-            t = groups.quadratic[k]
-            _add_near(
-                terms, groups, x, joint[t], near.precision, near.linear, near.size, g, t,
-                np.int64(-1),
-            )  # fmt: skip
-        for i in range(size):
-            h[i] -= near.linear[i]
-            for j in range(size):
-                P[i, j] -= near.precision[i, j]
+            is_free &= 0.0 < P[i, i] * chain.var[groups.step[first + i]] < 1.0 / TIED
+        if is_free:
+            _leave_out(terms, groups, x, joint, near, g)
+        else:
+            _look_around(terms, groups, x, joint, near, g)
         record, before = terms.variable[v], np.int64(x[v])
         is_finite = _weigh_joint(terms, groups, x, joint, chain.weight, near, g, False)
         _put(terms, x, joint, v, before)
@@ -351,6 +344,32 @@ def note_states(terms, groups, chain, probs):
         normalise(chain.weight, record.num_states)
         for state in range(record.num_states):
             probs[record.scores + state] += chain.weight[state]
+
+
+TIED = 1e-6
+"""Share of its variance that a real keeps given others, below which an inverse has lost so many
+digits that the terms of a variable cannot be subtracted from it."""
+
+
+@inner
+def _leave_out(terms, groups, x, joint, near, g):
+    """Subtracts the terms of a group from the Gaussian of all terms of its near reals."""
+    P, h, first = near.outer_precision, near.outer_linear, groups.near_ptr[g]
+    size = groups.near_ptr[g + 1] - first
+    for i in range(size):
+        near.linear[i] = 0.0
+        near.outer_size[i] = P[i, i]
+        for j in range(size):
+            near.precision[i, j] = 0.0
+    for k in range(groups.quadratic_ptr[g], groups.quadratic_ptr[g + 1]):
+        t = groups.quadratic[k]
+        _add_near(
+            terms, groups, x, joint[t], near.precision, near.linear, near.size, g, t, np.int64(-1)
+        )
+    for i in range(size):
+        h[i] -= near.linear[i]
+        for j in range(size):
+            P[i, j] -= near.precision[i, j]
 
 
 @inner
