@@ -1,4 +1,5 @@
-"""Random hybrid models of Booleans and reals, as expectation propagation is measured on."""
+"""Hybrid models of Booleans and reals: random ones, as expectation propagation is measured on, and
+one in which rounding matters."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
+from hylift import ground, parse
 from hylift.graph import FactorGraph, boolean, real
 from hylift.potentials import ConditionalQuadratic, Table
 
@@ -41,4 +43,20 @@ def random_hybrid(seed: int, coupling: float, size: int = 9) -> FactorGraph:
             (near, some_pairs(reals)),
             (switched, [[states[i], reals[j]] for i, j in places]),
         ],
+    )
+
+
+def tied_levels(count: int, var: float) -> FactorGraph:
+    """Levels that are tied so closely, one to the next, that subtraction leaves no digits."""
+    return ground(
+        parse(f"""
+            step = {{0, ..., {count - 1}}}
+            Up(step)
+            level(step): real
+            normal(level(0) | 0, 8000)
+            normal(level(s+1) | level(s) + 1.5*Up(s), {var} + {var}*Up(s))
+            0.5  Up(s) <=> Up(s+1)
+            -0.4  Up(s)
+            0.1  level({count - 1}) = 7
+        """)
     )

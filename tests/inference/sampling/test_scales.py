@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hylift import ground, parse
+from hybrid_models import tied_levels
 from hylift.graph import FactorGraph, boolean, categorical, interval, real
 from hylift.inference import Exact, infer
 from hylift.inference.sampling import Gibbs
@@ -178,17 +178,7 @@ def test_marginals_that_are_narrower_than_a_grid_are_told() -> None:
 
 @pytest.mark.parametrize("var", [1e-8, 1e-10])
 def test_probabilities_beside_closely_tied_reals_are_those_of_the_draws(var: float) -> None:
-    graph = ground(
-        parse(f"""
-            step = {{0, ..., 3}}
-            Up(step)
-            level(step): real
-            normal(level(0) | 0, 8000)
-            normal(level(s+1) | level(s) + 1.5*Up(s), {var})
-            1.3  Up(s)
-            0.1  level(3) = 7
-        """)
-    )
+    graph = tied_levels(4, var)
     exact = infer(graph, Exact())
 
     found = infer(graph, Gibbs(), seed=1)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import oracle
+from hybrid_models import tied_levels
 from hybrid_shapes import MAKERS, PRIOR, couplings
 from hylift.graph import FactorGraph, FactorGroup, Variables, boolean, real
 from hylift.inference import SMC, Exact, infer
@@ -178,3 +179,16 @@ def test_log_z_of_many_parts_is_not_too_low() -> None:
         off.append((found.value - expected) / found.error)
 
     assert abs(np.mean(off)) < 3 / np.sqrt(6)
+
+
+@pytest.mark.parametrize("var", [1e-8, 1e-10])
+def test_closely_tied_reals_leave_probabilities_their_digits(var: float) -> None:
+    graph = tied_levels(8, var)
+    exact = infer(graph, Exact())
+
+    found = infer(graph, SMC(), check=False)
+
+    assert found.solution.result == "converged"
+    for step in range(8):
+        atom = f"Up({step})"
+        assert found.prob(atom).value == pytest.approx(exact.prob(atom).value, abs=0.03)

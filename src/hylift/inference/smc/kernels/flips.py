@@ -13,6 +13,12 @@ from hylift.numerics.kernels.random import categorical
 EXTREME = 1e7
 """Ratio of the precisions in two states beyond which a difference of them has too few digits."""
 
+TIED = 1e-6
+"""Share of its variance that a real keeps given others, below which their inverse has too few."""
+
+CANCELLED = 1e10
+"""Size of terms that cancel each other beyond which their sum has too few."""
+
 
 @inner
 def put(terms, cliques, work, v, state):
@@ -103,13 +109,15 @@ def _tilt(cliques, work, k, near):
 
 @inner
 def weigh_linear(terms, cliques, work, v, local, size):
-    """Adds to the weights of a variable that changes no precision, by the reals."""
+    """Adds to the weights of a variable that changes no precision, by the reals; False where digits
+    would be lost."""
     near = local.near_end - local.near
     for state in range(terms.variable[v].num_states):
         if work.weight[state] == -np.inf or state == np.int64(work.x[v]):
             continue
         total = _difference(terms, cliques, work, v, state, near)
         total += _tilt(cliques, work, local.near, near)
+        at_means, largest = total, 0.0
         for i in range(near):
             row = cliques.lists[cliques.near + local.near + i] * size
             inner = 0.0
@@ -118,8 +126,13 @@ def weigh_linear(terms, cliques, work, v, local, size):
                     work.floats[work.cov + row + cliques.lists[cliques.near + local.near + j]]
                     * work.floats[work.tilt + j]
                 )
+            own = work.floats[work.cov + row + cliques.lists[cliques.near + local.near + i]]
+            largest = max(largest, own * work.floats[work.tilt + i] ** 2)
             total += 0.5 * work.floats[work.tilt + i] * inner
+        if largest > CANCELLED and total - at_means < 0.01 * largest:
+            return False
         work.weight[state] += total
+    return True
 
 
 @inner
@@ -152,6 +165,10 @@ def weigh_curved(terms, cliques, work, v, local, size):
     if np.isnan(half):
         return False
     for i in range(near):
+        at = cliques.lists[cliques.near + local.near + i]
+        share = work.floats[work.inner + i * near + i] * work.floats[work.cov + at * size + at]
+        if not share < 1.0 / TIED:
+            return False
         work.floats[work.largest + i] = work.floats[work.inner + i * near + i]
         work.floats[work.smallest + i] = work.floats[work.inner + i * near + i]
     for state in range(terms.variable[v].num_states):

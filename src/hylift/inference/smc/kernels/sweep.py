@@ -77,7 +77,7 @@ def _arrive(terms, cliques, work, part, c, beta, base, probs, mixtures, amount, 
         if local.is_curved:
             is_near = weigh_curved(terms, cliques, work, v, local, size)
         else:
-            weigh_linear(terms, cliques, work, v, local, size)
+            is_near = weigh_linear(terms, cliques, work, v, local, size)
         if not is_near:
             weigh_tables(terms, work, v)
             loose = _weigh_whole(terms, cliques, work, part, v)
