@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from pathlib import Path
 
 import hylift as hl
@@ -108,6 +109,7 @@ def main(arguments: list[str]) -> None:
         options.failures,
         options.records,
     )
+    warnings.simplefilter("ignore", hl.DoubtWarning)  # a figure of some, noise in all
     for name in options.names or ALL:
         print(f"== {name}: {ALL[name].__doc__}", flush=True)
         ALL[name](setting)
