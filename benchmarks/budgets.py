@@ -76,16 +76,20 @@ def _in_process(key: str, model: str) -> str:
 class Reports:
     """The times and shares of reports of progress."""
 
-    times: list[float] = field(default_factory=lambda: [time.perf_counter()])
+    clock: Callable[[], float]
+    times: list[float] = field(default_factory=list)
     shares: list[float] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.times.append(self.clock())
+
     def report(self, share: float, what: str) -> None:
-        self.times.append(time.perf_counter())
+        self.times.append(self.clock())
         self.shares.append(share)
 
     @property
     def silence(self) -> float:
-        times = [*self.times, time.perf_counter()]
+        times = [*self.times, self.clock()]
         return max(later - earlier for earlier, later in pairwise(times))
 
     @property
@@ -117,7 +121,7 @@ def interrupted(key: str, graph: hl.FactorGraph) -> Timing:
 def _result(key: str, graph: hl.FactorGraph, seconds: float | None) -> tuple[str, Reports]:
     method = None if key == AUTO else key
     tasks = ("marginals", "logz", "map") if key == AUTO else METHOD_BY_KEY[key].answers
-    reports = Reports()
+    reports = Reports(time.perf_counter)
     try:
         found = hl.infer(graph, method, tasks=tasks, seconds=seconds, progress=reports.report)
     except hl.HyliftError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
@@ -10,6 +11,7 @@ from typing import Any, get_args
 import numpy as np
 
 import hylift as hl
+from benchmarks.families.practice import PRACTICE, Written, written
 from benchmarks.families.score import Moments
 from hylift.errors import ImpossibleEvidenceError
 from hylift.inference.capabilities import METHOD_BY_KEY, METHODS, MethodInfo, Rewrite
@@ -133,7 +135,8 @@ class Answer:
         except ImpossibleEvidenceError as error:
             named = self.run.key and METHOD_BY_KEY[self.run.key]
             is_claim = not named or named.proves_impossible
-            if not is_claim or truth is None or truth.is_impossible:
+            is_known = truth is not None and not truth.is_impossible
+            if not is_claim or not (is_known or is_possible(self.asked)):
                 return None
             return Problem("wrong and unflagged", f"called impossible: {error}", "impossible")
 
@@ -162,6 +165,22 @@ class Answer:
     def __str__(self) -> str:
         units = "" if self.offset is None else f"\noffset {self.offset}, scale {self.scale}"
         return f"{self.run}{units}\n{described(self.graph)}"
+
+
+def is_possible(graph: hl.FactorGraph) -> bool:
+    """True if some of a few random assignments has a finite log-density."""
+    rng, e, variables = np.random.default_rng(0), graph.evidence, graph.variables
+    for _ in range(20):
+        values = np.where(
+            variables.num_states > 0,
+            np.floor(rng.random(len(variables)) * variables.num_states),
+            np.clip(rng.normal(size=len(variables)), variables.lower, variables.upper),
+        )
+        values[e.variable] = e.value
+        with np.errstate(all="ignore"):
+            if np.isfinite(graph.log_density(values)):
+                return True
+    return False
 
 
 ALL = tuple(info.key for info in METHODS)
@@ -195,6 +214,63 @@ def bounds(seed: int) -> Answer:
     graph, run = some_graph(rng, QUADRATIC), some_run(rng, BOUNDING)
     run = replace(run, arguments={**run.arguments, "tasks": "logz"})
     return Answer(graph, run, *(units(rng, graph) if rng.random() < 0.5 else (None, None)))
+
+
+EXTREMES = (
+    "0.0",
+    "1e-300",
+    "1e-30",
+    "1e-12",
+    "1e-6",
+    "1e6",
+    "1e12",
+    "1.7e9",
+    "1e30",
+    "1e99",
+    "1e300",
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Extreme:
+    """A written model some of whose numbers are extreme."""
+
+    model: Written
+    numbers: dict[int, str]
+    """By their places among all that are written with a point."""
+    run: Run
+
+    @property
+    def written(self) -> Written:
+        place = itertools.count()
+        rules = NUMBER.sub(lambda m: self.numbers.get(next(place), m[0]), self.model.rules)
+        return replace(self.model, rules=rules)
+
+    def problem(self) -> Problem | None:
+        return Answer(self.written.graph(), self.run).problem()
+
+    def smaller(self) -> Iterator[Extreme]:
+        for at in self.numbers if len(self.numbers) > 1 else ():
+            yield replace(self, numbers={n: v for n, v in self.numbers.items() if n != at})
+        for run in self.run.simpler():
+            yield replace(self, run=run)
+
+    def __str__(self) -> str:
+        return f"{self.run}\n{self.written}"
+
+
+NUMBER = re.compile(r"\d+\.\d+(e[-+]?\d+)?")
+
+
+def numbers(seed: int) -> Extreme:
+    """Extreme numbers in rules, by the default or any method."""
+    rng = np.random.default_rng(seed)
+    model = written(str(rng.choice(list(PRACTICE))), int(rng.integers(100, 10**6)))
+    count = len(NUMBER.findall(model.rules))
+    chosen = rng.choice(count, min(count, int(rng.integers(1, 4))), replace=False).tolist()
+    run = some_run(rng, ALL) if rng.random() < 0.6 else Run(None, {}, {"tasks": EVERYTHING})
+    run = replace(run, arguments={**run.arguments, "seconds": 3.0})
+    return Extreme(model, {at: str(rng.choice(EXTREMES)) for at in chosen}, run)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

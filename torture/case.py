@@ -51,6 +51,7 @@ TARGETS: dict[str, str] = {
     "exact": "torture.answers:exact",
     "scales": "torture.answers:scales",
     "bounds": "torture.answers:bounds",
+    "numbers": "torture.answers:numbers",
     "resumed": "torture.runs:resumed",
     "threads": "torture.runs:threads",
     "budgets": "torture.runs:budgets",

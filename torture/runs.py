@@ -15,7 +15,7 @@ import numba
 import numpy as np
 
 import hylift as hl
-from benchmarks.budgets import MODELS
+from benchmarks.budgets import MODELS, Reports
 from benchmarks.families.practice import PRACTICE, written
 from hylift.inference import checkpoint
 from hylift.inference.capabilities import METHODS
@@ -26,6 +26,8 @@ from torture.case import Problem
 from torture.graphs import SOURCES, Rng, described, smaller_graphs, some_graph
 from torture.judge import EVERYTHING, difference
 
+SILENCE = 1.5
+"""Seconds of the processor between reports of progress, for which the target is one second."""
 TIMED = tuple(info.key for info in METHODS if info.is_timed)
 
 
@@ -160,17 +162,25 @@ class Cut:
     is_interrupted: bool
 
     def problem(self) -> Problem | None:
-        began = time.process_time()
+        """A limit that does not hold twice: the first time a kernel may have been compiled."""
+        return self._late() and self._late()
+
+    def _late(self) -> Problem | None:
+        began, reports = time.process_time(), Reports(time.process_time)
         most = self.seconds + 1.0 if self.is_interrupted else 1.2 * self.seconds + 1.0
         try:
             if self.is_interrupted:
                 with interrupted_after(self.seconds):
-                    self.run.infer(self.graph)
+                    self.run.infer(self.graph, progress=reports.report)
             else:
-                self.run.infer(self.graph, seconds=self.seconds)
+                self.run.infer(self.graph, seconds=self.seconds, progress=reports.report)
         except (KeyboardInterrupt, hl.HyliftError):
             pass
-        taken = time.process_time() - began
+        taken, what = time.process_time() - began, f"progress of {self.run.key}"
+        if reports.is_backward:
+            return Problem("hang", f"{what} went back: {reports.shares}", f"back {what}")
+        if reports.silence > SILENCE:
+            return Problem("hang", f"no {what} for {reports.silence:.2f} s", f"no {what}")
         if taken <= most:
             return None
         what = "Ctrl-C after" if self.is_interrupted else "a limit of"

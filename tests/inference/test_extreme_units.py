@@ -53,6 +53,26 @@ def test_the_rule_that_makes_a_real_extreme_is_quoted() -> None:
         hl.infer(hl.ground(model))
 
 
+@pytest.mark.parametrize(
+    "rule",
+    ["normal(y | 1e300 * x, 1)", "-1 (y - 1e300 * x)^2", "1e100 x * 1e250", "1e99 (1e300 * y)"],
+)
+def test_coefficients_that_overflow_are_refused(rule: str) -> None:
+    model = hl.parse(f"x: real\ny: real\nnormal(x | 0, 1)\nnormal(y | 0, 1)\n{rule}")
+
+    with pytest.raises(ModelError, match="has coefficients that are too large to compute with"):
+        hl.ground(model)
+
+
+@pytest.mark.parametrize("rule", ["log(A) * y", "1 y / A"])
+def test_coefficients_that_are_infinite_by_themselves_are_functions(rule: str) -> None:
+    model = hl.parse(f"y: real[0, 1]\nA\n1 A\n{rule}")
+
+    graph = hl.ground(model)
+
+    assert [type(group.potential).__name__ for group in graph.groups] == ["Table", "Function"]
+
+
 def test_a_weak_rule_beside_others_is_not_extreme() -> None:
     model = hl.parse("x: real\nnormal(x | 0, 1)\n-1e-200 x^2\n1e-200 x")
 

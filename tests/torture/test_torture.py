@@ -16,7 +16,8 @@ from torture.judge import Truth, judged
 from zoo import switching_regime
 
 SHORT = {
-    "answers": 3, "default": 1, "exact": 4, "scales": 3, "bounds": 4, "resumed": 1, "threads": 1,
+    "answers": 3, "default": 1, "exact": 4, "scales": 3, "bounds": 4, "numbers": 2,
+    "resumed": 1, "threads": 1,
     "models": 20, "facts": 5, "uai": 10, "evid": 5, "csv": 3, "parquet": 3, "arrow": 2,
     "sqlite": 2, "duckdb": 1,
     "posteriors": 3, "checkpoints": 3,
@@ -35,6 +36,7 @@ def test_a_short_run_finds_nothing(target: str) -> None:
 
 
 FOUND = (
+    "numbers/68",  # a coefficient whose square overflows
     "csv/5000454",  # a name with a line end in an error
     "parquet/5000892",  # a column whose name is not UTF-8
     "parquet/5001024",  # a word that is not UTF-8
@@ -49,6 +51,18 @@ def test_what_broke_once_stays_whole(address: str) -> None:
 
     assert case is not None
     assert shown(case) is None
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore", "error::RuntimeWarning")
+@pytest.mark.parametrize("first", range(0, 2000, 50))
+def test_no_bound_on_random_models_is_violated(first: int) -> None:
+    """Of two thousand models with offsets, scales and hard rules, by methods with any settings."""
+    for seed in range(first, first + 50):
+        case = Address("bounds", seed).case()
+
+        assert case is not None
+        assert shown(case) is None, f"bounds/{seed}"
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, TypeAlias, overload
+from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,15 +179,18 @@ Value = TruthArray | NumberValue
 LeafValue = Callable[[Expr], Any]
 
 
-def evaluate(expr: Expr, leaf: LeafValue) -> Value:
+def evaluate(
+    expr: Expr, leaf: LeafValue, *, overflow: Literal["ignore", "raise"] = "ignore"
+) -> Value:
     """The value of an expression without quantifiers; truth values are Boolean arrays.
 
     leaf: the values of atoms, parameters and comparisons between logical terms, as arrays that
     broadcast together (Boolean for truth values) or quadratic forms. Raises `NotQuadratic` if the
     value depends on a quadratic form but is none. Undefined values, such as the logarithm of a
     negative number, are NaN; but zero times anything is zero.
+    overflow: 'raise' for a `FloatingPointError` where numbers are too large
     """
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore", over=overflow):
         return _value(expr, leaf)
 
 

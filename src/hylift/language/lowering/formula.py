@@ -21,7 +21,7 @@ from hylift.language.lowering.evaluate import (
     evaluate,
     product,
 )
-from hylift.language.lowering.faults import MAX_ENTRIES, MAX_NUMBERS, check_constant
+from hylift.language.lowering.faults import MAX_ENTRIES, MAX_NUMBERS, check_constant, quoted
 from hylift.language.lowering.steps import Steps, steps_of
 from hylift.language.syntax import Expr, Parameter
 from hylift.language.text.formatter import shown
@@ -245,8 +245,22 @@ class Grid:
                 form = as_form(as_number(value)) * self._rows(self.weight)
         check_constant(self.formula, form.coefficients.get(()), self._leaves())
         if not all(np.isfinite(array).all() for m, array in form.coefficients.items() if m):
+            self._check_overflow()
             raise NotQuadratic
         return form
+
+    def _check_overflow(self) -> None:
+        """Raise if coefficients of reals are too large for floating-point numbers."""
+        try:
+            form = as_form(as_number(evaluate(self.formula, self.leaf, overflow="raise")))
+            is_too_large = all(np.isfinite(array).all() for array in form.coefficients.values())
+        except FloatingPointError:
+            is_too_large = True
+        if is_too_large:
+            raise ModelError(
+                f"{quoted(self.formula)} has coefficients that are too large to compute with: "
+                "give its reals another unit"
+            )
 
     def leaf(self, node: Expr) -> Value:
         """The values of an atom, comparison or parameter, broadcast over the grid."""
