@@ -8,6 +8,8 @@ from scipy import integrate, stats
 
 from hylift.errors import HyliftError, ModelError
 from hylift.potentials import REAL, ConditionalQuadratic, Function, Table
+from hylift.potentials.about import QuadraticAbout
+from hylift.potentials.quadratic import as_quadratic, as_table
 
 ROW = np.array([0])
 
@@ -390,3 +392,21 @@ def test_links_and_weights_may_differ_from_factor_to_factor() -> None:
 def test_parameters_of_different_lengths_are_refused() -> None:
     with pytest.raises(ModelError, match="2 weights, 1 rows of coefficients and 3 targets"):
         ConditionalQuadratic.squared_distance([1.0, 2.0], [1.0], [1.0, 2.0, 3.0])
+
+
+def test_closed_forms_depend_on_what_a_potential_says_not_on_its_class() -> None:
+    table = Table(np.array([[[0.0, -np.inf], [1.0, 2.0]]]))
+    quadratic = ConditionalQuadratic.square(-1.0).times([0.0, 1.0])
+    one = np.ones((1, 1))
+    far = QuadraticAbout(2 * one, -one[..., None], 0 * one, np.zeros(1))
+    wave = Function(np.sin, num_reals=1)
+
+    assert as_table(table) is table
+    assert as_quadratic(quadratic) is quadratic
+    assert [as_table(other) for other in (quadratic, far, wave)] == [None] * 3
+    assert [as_quadratic(other) for other in (table, wave)] == [None] * 2
+    found = as_quadratic(far)
+    assert found is not None
+    x = np.linspace(-3.0, 3.0, 7)
+    row = np.zeros(7, dtype=np.int32)
+    np.testing.assert_allclose(found.log_value(row, [x]), far.log_value(row, [x]), atol=1e-10)

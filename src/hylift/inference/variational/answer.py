@@ -20,6 +20,7 @@ from hylift.inference.variational.joint import JointGaussians
 from hylift.inference.variational.problem import FloatArray, Mixtures
 from hylift.inference.variational.products import Ascent
 from hylift.inference.variational.trust import (
+    LEAKS,
     kind_and_notes,
     kind_with_leaves,
     log_partition_of,
@@ -49,25 +50,20 @@ it has one per component, with the same mean and variance."""
 
 def posterior_of(
     prepared: Prepared,
-    small: Remaining[ConstantLeaves],
+    whole: Restored,
     name: str,
     settings: Settings,
     fit: Fit,
     control: Control,
     request: Request,
 ) -> Posterior:
-    """The posterior of a fit, with the kind of its log Z and notes for the user.
-
-    small: the graph that was fitted, without reals that could be integrated out.
-    """
-    graph, found = prepared.source, mixture_of(fit)
-    whole = Restored.of(graph, small, found)
-    kind, notes = kind_and_notes(settings, fit, found)
-    lost = mass_lost(graph, small, found)
+    """The posterior of a fit, with the kind of its log Z and notes for the user."""
+    graph, found, small = prepared.source, whole.fitted, whole.reduced
+    kind, has_bound, notes = kind_and_notes(settings, fit, found)
     if small.eliminated:
-        kind = kind_with_leaves(graph, small, lost, kind, notes)
-    most = float(lost.max(initial=0.0))
-    log_partition = log_partition_of(settings, fit, found, kind, most, notes)
+        kind = kind_with_leaves(graph, small, whole.lost, kind, notes)
+    has_bound &= float(whole.lost.max(initial=0.0)) <= LEAKS
+    log_partition = log_partition_of(settings, fit, kind, notes, has_bound=has_bound)
     if control.not_interrupted() and fit.joint is None:
         notes += note_on_tied_reals(fit.view, found)
     if fit.is_closed_form and request.lift == "coarse-to-fine" and control.level == 0:
@@ -178,21 +174,29 @@ class _Search:
 class Restored:
     """A mixture and its marginals over all hidden variables of the user's graph."""
 
+    fitted: Mixture
+    reduced: Remaining[ConstantLeaves]
+    """The graph of the fitted mixture, without reals that could be integrated out."""
     mixture: Mixture
     marginals: Marginals
+    lost: FloatArray
+    """(variable,): what these reals have beyond their bounds, at most in one of the components."""
 
     @classmethod
     def of(cls, graph: FactorGraph, reduced: Remaining[ConstantLeaves], small: Mixture) -> Restored:
         """small: the mixture of the graph without leaves."""
-        marginals = small.marginals(reduced.graph.variables)
+        marginals, lost = small.marginals(reduced.graph.variables), np.zeros(graph.num_variables)
         if not reduced.eliminated:
-            return cls(small, marginals)
+            return cls(small, reduced, small, marginals, lost)
         beliefs = _Beliefs.of(graph, reduced, small)
         found = [beliefs.restore(leaves) for leaves in reduced.eliminated]
-        variable = np.concatenate([one.variable for one in found])
+        gone = [leaves.variables for leaves in reduced.eliminated]
+        variable = np.concatenate(gone)
         hidden = reduced.kept[small.hidden]
-        bounds = graph.variables.lower[variable], graph.variables.upper[variable]
-        layout = small.layout.with_gaussians(*bounds)
+        lower, upper = graph.variables.lower[variable], graph.variables.upper[variable]
+        mean, sd = beliefs.mean[variable], np.sqrt(beliefs.var[variable])
+        lost[variable] = mass_beyond(lower[:, None], upper[:, None], mean, sd).max(axis=1)
+        layout = small.layout.with_gaussians(lower, upper)
         entries = np.stack([beliefs.mean[variable], beliefs.var[variable]], axis=1)
         own = np.arange(len(variable), dtype=np.int32) + np.int32(len(small.layout))
         order = np.argsort(everyone := np.concatenate([hidden, variable]), kind="stable")
@@ -205,43 +209,17 @@ class Restored:
             everyone[order],
             part,
         )
-        batches = (*marginals.batches, *(one.marginal for one in found))
-        sizes = [len(one.variable) for one in found]
+        batches, sizes = (*marginals.batches, *found), [len(ids) for ids in gone]
         numbers = np.arange(len(marginals.batches), len(batches), dtype=np.int32)
         batch = np.concatenate([marginals.batch, np.repeat(numbers, sizes)])
         row = np.concatenate([marginals.row, *(np.arange(n, dtype=np.int32) for n in sizes)])
-        return cls(mixture, Marginals(batches, batch[order], row[order]))
+        whole = Marginals(batches, batch[order], row[order])
+        return cls(small, reduced, mixture, whole, lost)
 
 
 def has_bounds(graph: FactorGraph) -> NDArray[np.bool_]:
     """(variable,): whether it is a real with a bound on some side."""
     return np.isfinite(graph.variables.lower) | np.isfinite(graph.variables.upper)
-
-
-def mass_lost(graph: FactorGraph, reduced: Remaining[ConstantLeaves], small: Mixture) -> FloatArray:
-    """(variable,): what reals that were integrated out have beyond their bounds, at most in one of
-    the components."""
-    variables, bounded = graph.variables, has_bounds(graph)
-    found = np.zeros(graph.num_variables)
-    gone = [leaves.variables for leaves in reduced.eliminated]
-    if not any(bounded[variable].any() for variable in gone):
-        return found
-    beliefs = _Beliefs.of(graph, reduced, small)
-    for leaves in reduced.eliminated:
-        beliefs.restore(leaves)
-    variable = np.concatenate(gone)
-    bounds = variables.lower[variable][:, None], variables.upper[variable][:, None]
-    mass = mass_beyond(*bounds, beliefs.mean[variable], np.sqrt(beliefs.var[variable]))
-    found[variable] = mass.max(axis=1)
-    return found
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _LeafMarginals:
-    """Reals and their marginals."""
-
-    variable: NDArray[np.int32]
-    marginal: GaussianMixture
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -273,8 +251,8 @@ class _Beliefs:
         part[reduced.kept[small.hidden]] = small.parts()
         return cls(graph, small, mean, var, first, observed, part, small.part_weights)
 
-    def restore(self, leaves: ConstantLeaves) -> _LeafMarginals:
-        """The reals of some factors given all others of their scopes, which are known by now."""
+    def restore(self, leaves: ConstantLeaves) -> GaussianMixture:
+        """Marginals of reals given all others of their scopes, which are known by now."""
         parameters = leaves.given_others()
         self.part[leaves.variables] = self._parts_of(leaves)
         num_parts = int(np.prod(parameters[0].shape[1:])) * self.small.num_components
@@ -290,11 +268,9 @@ class _Beliefs:
                 parts = (share * weights).reshape(flat), mean.reshape(flat), var.reshape(flat)
                 kept.append(parts)
         if kept:
-            marginal = GaussianMixture(*(np.concatenate(p) for p in zip(*kept, strict=True)))
-        else:
-            of = leaves.variables
-            marginal = GaussianMixture(self.weights[self.part[of]], self.mean[of], self.var[of])
-        return _LeafMarginals(leaves.variables, marginal)
+            return GaussianMixture(*(np.concatenate(p) for p in zip(*kept, strict=True)))
+        of = leaves.variables
+        return GaussianMixture(self.weights[self.part[of]], self.mean[of], self.var[of])
 
     def _parts(
         self, leaves: ConstantLeaves, parameters: tuple[FloatArray, ...], some: slice

@@ -16,8 +16,8 @@ from hylift.inference.method import Request
 from hylift.inference.prepared import Prepared, View
 from hylift.inference.settings import check_whole, is_number
 from hylift.inference.variational.answer import (
+    Restored,
     has_bounds,
-    mass_lost,
     mixture_of,
     posterior_of,
 )
@@ -172,18 +172,17 @@ def _solve(
 ) -> Posterior:
     control, graph = Control(request), prepared.source
     keep = has_bounds(graph) if settings.reals == "beta" else np.zeros(graph.num_variables, bool)
-    small = eliminate_leaves(graph, keep)
-    fit = _best_fit(settings, _prepared(small, prepared), request, control, merge=merge)
-    for number in range(MOST_FITS):
-        beyond = mass_lost(graph, small, mixture_of(fit)) > LEAK
-        if not beyond.any() or not control.should_continue():
-            break
-        keep |= beyond if number < MOST_FITS - 1 else has_bounds(graph)
+    for number in range(MOST_FITS + 1):
         small = eliminate_leaves(graph, keep)
         fit = _best_fit(settings, _prepared(small, prepared), request, control, merge=merge)
+        whole = Restored.of(graph, small, mixture_of(fit))
+        beyond = whole.lost > LEAK
+        if number == MOST_FITS or not beyond.any() or not control.should_continue():
+            break
+        keep |= beyond if number < MOST_FITS - 1 else has_bounds(graph)
     if fit.view.shift is None:
         check_one_sided(fit.problem, fit.q)
-    return posterior_of(prepared, small, name, settings, fit, control, request)
+    return posterior_of(prepared, whole, name, settings, fit, control, request)
 
 
 def _solve_jointly(
@@ -194,7 +193,8 @@ def _solve_jointly(
     found = replace(settings, reals="gaussian")
     fit = _best_fit(found, _prepared(small, prepared), request, control, merge=False)
     fit = jointly(fit, settings, control)
-    return posterior_of(prepared, small, name, settings, fit, control, request)
+    whole = Restored.of(prepared.source, small, mixture_of(fit))
+    return posterior_of(prepared, whole, name, settings, fit, control, request)
 
 
 def _prepared(small: Remaining[ConstantLeaves], whole: Prepared) -> Prepared:

@@ -36,8 +36,9 @@ TOO_SMALL = 1.25
 """Ratio of deviations from which on a note warns the user."""
 
 
-def kind_and_notes(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind, list[str]]:
-    """The kind of -F as a statement about log Z, and what the user should know."""
+def kind_and_notes(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind, bool, list[str]]:
+    """The kind of -F as a statement about log Z, whether bounds on the entropy of the mixture prove
+    one on log Z, and what the user should know."""
     notes: list[str] = []
     kind: Kind = "lower bound"
     beyond = mass_outside(mixture.layout, mixture.class_weights(), mixture.entries)
@@ -75,7 +76,7 @@ def kind_and_notes(settings: Settings, fit: Fit, mixture: Mixture) -> tuple[Kind
                 "components or restarts may help."
             )
         )
-    return kind, notes
+    return kind, leak <= LEAKS and fit.is_feasible and not by_quadrature, notes
 
 
 def kind_with_leaves(
@@ -118,24 +119,17 @@ def kind_with_leaves(
 
 
 def log_partition_of(
-    settings: Settings, fit: Fit, mixture: Mixture, kind: Kind, lost: float, notes: list[str]
+    settings: Settings, fit: Fit, kind: Kind, notes: list[str], *, has_bound: bool
 ) -> LogPartition:
-    """log Z by a fitted mixture, with the best certain bound; notes that beside an estimate.
-
-    lost: what reals that were integrated out have beyond their bounds
-    """
-    beyond = mass_outside(mixture.layout, mixture.class_weights(), mixture.entries).max(
-        initial=lost
-    )
-    by_quadrature = bool(fit.problem.functions) and needs_quadrature(fit.problem)
-    if fit.joint is not None or (settings.components == 1 and settings.entropy != "jensen"):
-        return LogPartition(-fit.value, kind, fit.error)
-    if beyond > LEAKS or not fit.is_feasible or by_quadrature:
-        return LogPartition(-fit.value, kind, fit.error)
-    bound = max(
-        -float(Objective(fit.problem, entropy, "final", np.inf).evaluate(fit.q).value[0])
-        for entropy in ENTROPY_BOUNDS
-    )
+    """log Z by a fitted mixture, with the best bound that it proves; notes that beside an
+    estimate."""
+    is_known = settings.components == 1 and settings.entropy != "jensen"
+    bound = -np.inf
+    if has_bound and fit.joint is None and not is_known:
+        bound = max(
+            -float(Objective(fit.problem, entropy, "final", np.inf).evaluate(fit.q).value[0])
+            for entropy in ENTROPY_BOUNDS
+        )
     if not np.isfinite(bound):
         return LogPartition(-fit.value, kind, fit.error)
     if kind == "lower bound":
