@@ -156,14 +156,15 @@ def test_methods_without_a_joint_distribution_say_so(method: str) -> None:
     for question, ask in {
         "joint": lambda: posterior.joint(["Hot(A)", "Hot(B)"]),
         "sample": lambda: posterior.sample(3, seed=0),
-        "prob": lambda: posterior.prob("level(A) > level(B)"),
+        "prob": lambda: posterior.prob("level(A) > level(B) ^ Hot(A)"),
     }.items():
         with pytest.raises(UnsupportedError) as refusal:
             ask()
         name = posterior.solution.method
+        which = "reals only: leave discrete atoms out" if name == "EP" else "each variable only"
         assert str(refusal.value) == (
-            f"{question}(…) needs a joint distribution, and {name} finds that of each variable "
-            "only: infer with Exact(), Gibbs(), SMC() or BVI()"
+            f"{question}(…) needs a joint distribution, and {name} finds that of {which}: "
+            "infer with Exact(), Gibbs(), SMC() or BVI()"
         )
     # Of one variable there is an answer, and given values another run.
     assert posterior.prob("Hot(A)") == Expectation(
@@ -174,6 +175,39 @@ def test_methods_without_a_joint_distribution_say_so(method: str) -> None:
     given = posterior.given({"level(A)": 0.5})
     direct = hl.infer(graph().observe({"level(A)": 0.5}), method, seed=3, check=False)
     assert given.marginals().equals(direct.marginals())
+
+
+def test_reals_of_ep_depend_on_each_other_as_in_its_joint_gaussian() -> None:
+    posterior = answer("ep")
+
+    joint = posterior.joint("level", seed=1)
+    larger = posterior.prob("level(A) > level(B)", seed=1)
+
+    marginals = [posterior.marginal(f"level({thing})") for thing in "AB"]
+    assert joint.mean == pytest.approx([one.mean for one in marginals], abs=1e-3)
+    assert np.diag(joint.cov) == pytest.approx([one.var for one in marginals], rel=1e-3)
+    assert joint.cov == pytest.approx(TRUTH.covariance, abs=0.1)  # variances of EP are off by .06
+    assert near(larger, TRUTH.larger(), 0.02)
+    assert posterior.sample(7, seed=2, atoms="level").num_rows == 7
+
+
+def test_the_joint_of_ep_is_exact_where_all_is_gaussian(tmp_path: Path) -> None:
+    model = hl.parse("""
+        level(day): real
+        normal(level(0) | 3, 1)
+        normal(level(d+1) | 0.8*level(d), 0.5)
+    """)
+    days = hl.ground(model, {"day": [str(day) for day in range(6)], "level(5)": 2.0})
+    posterior, exact = hl.infer(days, "ep"), hl.infer(days, "exact")
+    posterior.save(tmp_path / "ep.npz")
+
+    found, expected = (each.joint("level", seed=1) for each in (posterior, exact))
+
+    assert found.mean == pytest.approx(expected.mean, abs=0.05)
+    assert found.cov == pytest.approx(expected.cov, abs=0.05)
+    assert np.abs(np.asarray(found.corr) - np.eye(5)).max() > 0.4
+    with pytest.raises(UnsupportedError, match="is not saved with an EP posterior"):
+        Posterior.load(tmp_path / "ep.npz").prob("level(0) > level(1)")
 
 
 # Exact posteriors

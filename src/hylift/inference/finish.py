@@ -61,6 +61,8 @@ class Answer:
     """Expected log-values of factors, where there is neither a mixture nor draws."""
     draw: Draw | None = None
     """Independent draws of the hidden variables, where they can be had without a mixture."""
+    draws_states: bool = True
+    """See `Target.draws_states`."""
     steps: int | None = None
     """Work that was done, where it is not the steps that `Control` has recorded."""
     predicted_seconds: float | None = None
@@ -106,7 +108,7 @@ def finish(
         marginals,
         assignment,
         answer.mixture,
-        GraphTarget(prepared, answer.find, answer.expect, draw),
+        GraphTarget(prepared, answer.find, answer.expect, draw, answer.draws_states),
         answer.draws,
     )
 
@@ -119,6 +121,7 @@ class GraphTarget(Target):
     find: FindAssignment
     expect: Expect | None
     draw: Draw | None
+    draws_states: bool
 
     @property
     def graph(self) -> FactorGraph:

@@ -188,6 +188,10 @@ class RestoredTarget(Target):
         inner, path = self.inner.draw, self.path
         return None if inner is None else lambda size, rng: path.drawn(inner, size, rng)
 
+    @property
+    def draws_states(self) -> bool:
+        return self.inner.draws_states
+
     def energy(self, values: FloatArray) -> float:
         return self.path.whole.energy(values)
 

@@ -26,7 +26,7 @@ from hylift.posterior.mixing import (
     diagnosed,
     weighted_moments,
 )
-from hylift.posterior.questions import exact_draws
+from hylift.posterior.questions import independent_draws
 from hylift.words import method_call, worded
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ def sample_dataset(
     else:
         size, rng = sample_arguments(num_draws or DRAWS, seed)
         datasets.check_size(size, len(hidden))
-        drawn = exact_draws(posterior, size, rng, hidden)
+        drawn = independent_draws(posterior, size, rng, hidden)
         if posterior.mixture is not None:
             values = posterior.mixture.sample(size, rng, hidden)
             kind = "independent draws of the mixture"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -57,7 +57,7 @@ def joint_of(
         num_hidden = max(1, int(np.count_nonzero(~posterior.observed)))
         most = int(np.clip(MAX_NUMBERS // num_hidden, FEWEST_DRAWS, DRAWS))
         size = most if num_draws is None else num_draws
-        drawn = exact_draws(posterior, size, seed, ids[~seen])
+        drawn = independent_draws(posterior, size, seed, ids[~seen])
         if drawn is None:
             raise_unknown(posterior, question)
         values = np.tile(known, (1, size, 1))
@@ -82,18 +82,34 @@ def sample_of(posterior: Posterior, ids: NDArray[np.int64], size: int, seed: See
     return joint.sample(size, seed=rng)
 
 
-def exact_draws(
+def independent_draws(
     posterior: Posterior, size: int, seed: Seed, hidden: NDArray[np.int64]
 ) -> NDArray[np.float64] | None:
     """(draw, variable): independent draws of some hidden variables; None where the method has only
     distributions of single variables."""
-    draw = None if posterior.target is None else posterior.target.draw
-    if draw is None:
+    target = posterior.target
+    if target is None or target.draw is None:
+        return None
+    if not target.draws_states and (posterior.variables.num_states[hidden] > 0).any():
         return None
     every = np.flatnonzero(~posterior.observed)
     check_size(size, len(every))
     _, rng = sample_arguments(size, seed)
-    return draw(size, rng)[:, np.searchsorted(every, hidden)]
+    draws = target.draw(size, rng)[:, np.searchsorted(every, hidden)]
+    return draws if target.draws_states else _with_marginals(posterior, hidden, draws)
+
+
+def _with_marginals(
+    posterior: Posterior, ids: NDArray[np.int64], draws: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Draws (draw, variable) with the ranks of these and the marginals of the posterior: a Gaussian
+    copula, where these are of a joint Gaussian."""
+    rank = draws.argsort(axis=0).argsort(axis=0)
+    levels = (np.arange(len(draws)) + 0.5) / len(draws)
+    for place, batch, rows in posterior.known_marginals().by_batch(ids):
+        marginals: Any = batch[rows]
+        draws[:, place] = np.take_along_axis(marginals.quantile(levels), rank[:, place], axis=0)
+    return draws
 
 
 def exact_probs(
@@ -144,13 +160,16 @@ def given(posterior: Posterior, values: Mapping[str, object]) -> Posterior:
 def raise_unknown(posterior: Posterior, question: str) -> NoReturn:
     """Raise the error of a question about joint distributions that the method does not know."""
     posterior.known_marginals()  # which other tasks leave out
-    name = posterior.solution.method
-    if posterior.target is None and name == "exact":
+    name, target = posterior.solution.method, posterior.target
+    if target is None and name in ("exact", "EP"):
         raise UnsupportedError(
-            f"{question} needs the model, which is not saved with an exact posterior: infer again"
+            f"{question} needs the model, which is not saved with an {name} posterior: infer again"
         )
+    which = "each variable only"
+    if target is not None and target.draw is not None:
+        which = "reals only: leave discrete atoms out"
     raise UnsupportedError(
-        f"{question} needs a joint distribution, and {name} finds that of each variable only",
+        f"{question} needs a joint distribution, and {name} finds that of {which}",
         worded(
             "infer with ", Wording("Exact()", "--method exact"), ", ", method_call("Gibbs"),
             ", ", method_call("SMC"), " or ", method_call("BVI"),

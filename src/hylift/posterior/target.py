@@ -56,6 +56,11 @@ class Target(ABC):
         """Independent draws of the joint distribution, where the method can make them."""
         return None
 
+    @property
+    def draws_states(self) -> bool:
+        """False if draws are of reals alone, and only their dependence is that of the answer."""
+        return True
+
     @abstractmethod
     def energy(self, values: NDArray[np.float64]) -> float:
         """-log ψ of values (variable,), where the observed ones have the values that were seen."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hylift.errors import IntractableError
 from hylift.graph import FactorGraph, FactorGroup, Variables
 from hylift.inference.exact.elimination import Elimination, eliminate_reals, scope_edges
+from hylift.inference.exact.kernels.gaussian import draw
 from hylift.inference.expectation.kernels import joint as kernels
 from hylift.numerics.segments import inverse, offsets
 from hylift.numerics.sparse import connected
@@ -161,6 +162,20 @@ class Solved:
             np.zeros(size + num_edges), np.zeros(joint.num_components),
             np.zeros(joint.num_components, dtype=bool), room,
         )  # fmt: skip
+
+    def draw(self, size: int, rng: np.random.Generator) -> FloatArray:
+        """(draw, step): independent draws of the Gaussian."""
+        joint, elimination, num_reals = self.joint, self.joint.elimination, len(self.mean)
+        draws = rng.standard_normal((size, num_reals))
+        bad = draw(
+            elimination.ptr, elimination.later, joint.component_ptr, joint.steps,
+            np.ones(joint.num_components, dtype=np.int64), np.arange(num_reals), elimination.ptr,
+            self.entries[:num_reals], self.total, self.entries[num_reals:], np.array([0, size]),
+            draws,
+        )  # fmt: skip
+        if bad >= 0:
+            raise ArithmeticError("the joint Gaussian is not definite, by rounding")
+        return draws
 
     def solve(self, components: Ids) -> None:
         """Means and covariances of some components, whose entries are assembled."""

@@ -99,8 +99,16 @@ class EP:
         def decode(seconds: float | None) -> Decoded:
             return Decoded(_values(state)[None])
 
+        def draw_reals(size: int, rng: np.random.Generator) -> FloatArray:
+            draws = np.tile(_values(state), (size, 1))
+            draws[:, sites.joint.real] = state.solved.draw(size, rng)
+            return draws
+
         notes = _notes(view, state, result, is_exact)
-        outcome = Outcome(result, log_z, beliefs, decode, notes)
+        has_reals = len(sites.joint.real) > 0
+        outcome = Outcome(
+            result, log_z, beliefs, decode, notes, draw_reals if has_reals else None
+        )
         return posterior_of(self.name, view, outcome, control, request)
 
 

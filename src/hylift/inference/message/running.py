@@ -23,6 +23,7 @@ from hylift.inference.settings import check_whole, is_number, refuse_start
 from hylift.inference.terms import has_repeats
 from hylift.posterior import Assignment, LogPartition, Marginals, Mixture, Posterior, Result
 from hylift.posterior.marginals import Batches
+from hylift.posterior.target import Draw
 from hylift.words import doubt, method_call, option, worded
 
 SETTLED = 1e-9
@@ -132,6 +133,8 @@ class Outcome:
     decode: Callable[[float | None], Decoded]
     """Look for good assignments, in so many seconds."""
     notes: Sequence[str] = ()
+    draw_reals: Draw | None = None
+    """Draws whose reals depend on each other as in the answer; of a view that is not lifted."""
 
 
 def grows_without_end(message: FloatArray, step: int) -> bool:
@@ -186,5 +189,8 @@ def posterior_of(
 
     log_z = outcome.log_partition
     objective = None if log_z is None else -log_z.value
-    answer = Answer(outcome.result, objective, outcome.notes, find, log_z, marginals)
+    answer = Answer(
+        outcome.result, objective, outcome.notes, find, log_z, marginals,
+        draw=outcome.draw_reals, draws_states=False,
+    )  # fmt: skip
     return finish(name, prepared, request, control, answer)
