@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -55,6 +56,15 @@ def doubt(*parts: str) -> str:
 def suspicion(*parts: str) -> str:
     """The parts as one text that says what an answer may have missed."""
     return Suspicion("".join(parts), "".join(map(cli_text, parts)))
+
+
+def shortened_notes(notes: Sequence[str], doubts: Sequence[str] = ()) -> str:
+    """The number of notes and the most serious one; empty where there are none."""
+    if not notes:
+        return ""
+    above = ": " if len(notes) == 1 else ", above all: "
+    worst = printable((doubts or notes)[0], one_line=True)
+    return f"; {counted(len(notes), 'note')}{above}{worst}"
 
 
 def printable(text: str, *, one_line: bool = False) -> str:
@@ -137,11 +147,21 @@ class TextTable:
 
     def __str__(self) -> str:
         lines = [self.header, *self.rows]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
         return "\n".join(
             "  ".join(
-                word.rjust(width) if place in self.right else word.ljust(width)
+                f"{' ' * (width - _width(word))}{word}"
+                if place in self.right
+                else f"{word}{' ' * (width - _width(word))}"
                 for place, (word, width) in enumerate(zip(line, widths, strict=True))
             ).rstrip()
             for line in lines
         )
+
+
+def _width(word: str) -> int:
+    """The columns that a word takes in a terminal."""
+    if word.isascii():
+        return len(word)
+    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in word)
+    return len(word) + wide - sum(unicodedata.combining(letter) > 0 for letter in word)

@@ -31,7 +31,7 @@ def test_every_command_takes_columns_of_a_wide_table(
 
     assert ended.code == 0
     assert expected in ended.out
-    note = "hylift: note: Popularity: 1 of its rows observe nothing, as the value is missing\n"
+    note = "hylift: note: Popularity: 1 of its rows observes nothing, as the value is missing\n"
     assert ended.err == note
 
 
@@ -173,6 +173,8 @@ def test_evidence_on_atoms_that_no_rule_has_is_warned_of(run: Run, folder: Path)
 
     assert ended.code == 0
     assert ended.err == (
+        "hylift: warning: the type 'day' has dates in two notations, such as '2023-06-11' and "
+        "'11/06/2023': write all as the first, as pd.to_datetime(df[column]) does\n"
         "hylift: warning: score: none of its 2 observed atoms is in a ground rule, e.g. "
         "score(11/06/2023); rules about it have e.g. score(2023-06-11): do the keys of the tables "
         "agree?\n"

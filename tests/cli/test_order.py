@@ -51,6 +51,15 @@ def test_an_order_alone_leaves_nothing_out(run: Run, many: Path) -> None:
     assert "R(29)" in ended.out
 
 
+def test_an_assignment_is_written_with_a_column_per_argument(run: Run, many: Path) -> None:
+    run(*ASKED, "--task", "map", "-q", "R", "--arguments", "-o", "best.csv", "--quiet")
+
+    header, first, *_ = (many / "best.csv").read_text().splitlines()
+    assert header.endswith(',"state"')
+    assert '"atom"' not in header
+    assert "R(" not in first
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -63,6 +72,10 @@ def test_an_order_alone_leaves_nothing_out(run: Run, many: Path) -> None:
         (
             ["--top", "2", "--task", "map"],
             "--top is about marginals: ask for the task 'marginals' too",
+        ),
+        (
+            ["--arguments", "--task", "logz"],
+            "--arguments is about marginals: ask for the task 'marginals' too",
         ),
         (
             ["--arguments"],

@@ -384,7 +384,7 @@ def test_rows_without_a_value_observe_nothing_and_are_counted() -> None:
     assert world.size("paper") == 3
     assert world.notes == (
         "Size: 2 of its rows observe nothing, as the value is missing",
-        "In: 1 of its rows observe nothing, as the value is missing",
+        "In: 1 of its rows observes nothing, as the value is missing",
     )
 
 
@@ -428,7 +428,7 @@ def test_a_row_without_a_state_observes_nothing_and_keeps_its_constants(tmp_path
 
         assert contents(world)["Kind"] == [[[0], [2]], [1.0, 0.0], [0.0, 0.0]], name
         assert world.constants["paper"].to_pylist() == ["p1", "p2", "p3"], name
-        note = "Kind: 1 of its rows observe nothing, as the value or state is missing"
+        note = "Kind: 1 of its rows observes nothing, as the value or state is missing"
         assert world.notes == (note,), name
 
 
@@ -566,6 +566,17 @@ def test_a_column_that_nothing_marks_as_truth_is_not_taken_for_it() -> None:
     )
 
 
+def test_columns_that_are_called_like_the_arguments_are_the_ones_to_choose() -> None:
+    frame = pd.DataFrame([["t0", "p1", 3, 2.5]], columns=["topic", "paper", "day", "stars"])
+
+    with pytest.raises(EvidenceError) as refusal:
+        World.of(MODEL, {"In": frame})
+
+    assert str(refusal.value).endswith(
+        "this one has topic, paper, day, stars: choose columns of it (df[['paper', 'topic']])"
+    )
+
+
 def test_columns_to_choose_are_written_as_python_writes_them() -> None:
     frame = pd.DataFrame({"it's": ["p1"], "a, b": ["t0"], "stars": [1]})
 
@@ -597,6 +608,8 @@ def test_columns_of_mixed_types_are_words() -> None:
         "evidence['A'], row 3: A(r) is 'maybe', which is neither true (yes, t, 1) nor false (no, "
         "f, 0) nor a probability"
     )
+    commas = pd.DataFrame({"thing": ["p"], "value": ["1,5"]})
+    assert said(a=commas).endswith("is '1,5', which is not a number: write numbers with a point")
     lists = pd.DataFrame({"thing": ["p", {"k": 1}], "value": [True, False]})
     assert said(A=lists) == (
         "evidence['A'], row 2: 'thing' is {'k': 1}, which is neither a word nor a number"

@@ -48,17 +48,50 @@ def test_constants_that_differ_in_case_or_spaces_are_told() -> None:
     assert told("shop = {a, A}\n" + rules, {"Open": ["a", "A"]}) == []
 
 
+def test_constants_that_unicode_composes_differently_are_told() -> None:
+    rules = "Open(shop)\nBusy(shop)\n1 Open(s) => Busy(s)"
+    assert told(rules, {"Open": ["Café"], "Busy": [("Cafe\u0301", True)]}) == [
+        "the type 'shop' has constants that differ only in how Unicode composes their letters: "
+        "'Cafe\\u0301' and 'Caf\\xe9'; if they are the same, write them the same in all tables, as "
+        "with df[column].str.normalize('NFKC')"
+    ]
+
+
+def test_dates_in_two_notations_are_told() -> None:
+    rules = "Open(day)\nBusy(day)\n1 Open(d) => Busy(d)"
+    both = {"Open": ["2024-03-01", "2024-03-02"], "Busy": [("1/3/2024", True)]}
+    assert told(rules, both) == [
+        "the type 'day' has dates in two notations, such as '2024-03-01' and '1/3/2024': write all "
+        "as the first, as pd.to_datetime(df[column]) does"
+    ]
+    assert told(rules, {"Open": ["2024-03-01", "2024-03-02 10:00:00", "1.3"]}) == []
+
+
 def test_repeated_rows_count_once_with_a_note() -> None:
     model = hl.parse("A(person)\nKind(person, kind!)\n1 A(x)\n1 Kind(x, B)")
     people = pd.DataFrame({"person": ["a", "a", "b", "b"], "value": [True, True, None, False]})
     kinds = [("a", "B"), ("b", "C"), ("a", "B"), ("a", "B")]
     world = World.of(model, {"A": people, "Kind": kinds})
     assert world.notes == (
-        "A: 1 of its rows observe nothing, as the value is missing",
+        "A: 1 of its rows observes nothing, as the value is missing",
         "A: 1 of its rows repeats another and is left out",
         "Kind: 2 of its rows repeat others and are left out",
     )
     assert len(world.evidence["A"]) == len(world.evidence["Kind"]) == 2
+
+
+def test_notes_are_those_of_the_graph_and_its_text_ends_in_the_first() -> None:
+    model = hl.parse("A(person)\nB(person)\n1 A(x) => B(x)")
+    people = pd.DataFrame({"person": ["a", "a", "b"], "value": [True, True, None]})
+    graph = hl.ground(model, {"A": people, "B": [("b", True), ("a", None)]})
+    notes = (
+        "A: 1 of its rows observes nothing, as the value is missing",
+        "A: 1 of its rows repeats another and is left out",
+        "B: 1 of its rows observes nothing, as the value is missing",
+    )
+    assert graph.notes[:3] == graph.observe({"B(a)": True}).notes[:3] == notes
+    assert "closed=['B'] makes them false" in graph.notes[-1]
+    assert repr(graph).endswith(f" 2 observed; 5 notes, above all: {notes[0]})")
 
 
 def test_rows_that_contradict_each_other_name_the_remedy() -> None:

@@ -401,6 +401,11 @@ def test_options_that_do_not_fit_are_refused(
             "predicate,arg1,value\nSize,p1,1\nSize,p2\n",
             "{path}: CSV parse error: Row #3: Expected 3 columns, got 2: Size,p2",
         ),
+        (
+            "latin.csv",
+            b"predicate,arg1\nSize,p\nSize,caf\xe9\n",
+            "{path}:3:9: not a text file: byte 0xe9 is not UTF-8",
+        ),
         ("latin.csv", b"arg\xe9\n", "{path}:1:4: not a text file: byte 0xe9 is not UTF-8"),
         (
             "facts.txt",

@@ -10,9 +10,15 @@ import pyarrow as pa
 import pytest
 
 import hylift as hl
-from hylift.errors import ArgumentError, DoubtWarning, HyliftWarning, UnsupportedError
+from hylift.errors import (
+    ArgumentError,
+    DoubtWarning,
+    HyliftWarning,
+    UnknownNameError,
+    UnsupportedError,
+)
 from hylift.posterior import Posterior
-from hylift.words import doubt
+from hylift.words import TextTable, doubt
 
 MODEL = """
     thing = {a, b, c, d}
@@ -215,3 +221,24 @@ def test_an_assignment_is_a_data_frame(posterior: Posterior) -> None:
     assert frame.loc["Kind(d)", "state"] == "blue"
     assert frame.loc["level(a)", "value"] == pytest.approx(3.0)
     assert best.to_polars()["atom"].to_list() == list(best.to_dict())
+
+
+def test_an_assignment_of_a_predicate_has_a_column_per_argument(posterior: Posterior) -> None:
+    best = posterior.map()
+
+    kinds, levels, hot = (best.to_pandas(name) for name in ("Kind", "level", "Hot"))
+
+    assert kinds.set_index("thing").loc["d", "state"] == "blue"
+    assert levels.set_index("thing").loc["a", "value"] == pytest.approx(3.0)
+    assert hot.thing.tolist() == ["a", "b", "d"]  # 'c' was observed
+    assert best.to_polars("level")["value"].to_list() == levels["value"].tolist()
+    with pytest.raises(UnknownNameError, match="Did you mean 'level'"):
+        best.table("levl")
+
+
+def test_columns_of_wide_letters_are_straight() -> None:
+    table = TextTable(("name", "n"), (("李明", "1"), ("Łukasz", "20"), ("e\u0301", "3")), (1,))
+
+    assert str(table).splitlines() == [
+        "name     n", "李明     1", "Łukasz  20", "e\u0301        3"
+    ]  # fmt: skip

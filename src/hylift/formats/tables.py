@@ -168,6 +168,8 @@ def _read_csv(path: Path, content: bytes, kind: FileKind) -> pa.Table:
         try:
             table = pa_csv.read_csv(pa.BufferReader(content), reading, parsing, converting)
         except pa.ArrowInvalid as error:
+            if "UTF8" in str(error):
+                read_text(path)  # says where
             problem = LONG_ROW if "straddling" in str(error) else _one_line(error)
         else:
             return pa.table([_cleaned(column) for column in table.columns], names=header)

@@ -14,7 +14,7 @@ from hylift.graph.evidence import Evidence
 from hylift.graph.factors import FactorGroup
 from hylift.graph.variables import Variables
 from hylift.potentials import ANY_STATES, REAL, Potential
-from hylift.words import counted
+from hylift.words import counted, shortened_notes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,6 +94,8 @@ class FactorGraph:
     """Sum of the factors that evidence has turned into numbers."""
     rules: Rules | None = None
     """The rules of a model, where the factors come from one."""
+    notes: tuple[str, ...] = ()
+    """On evidence that was left out, or may have been meant otherwise."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", tuple(self.groups))
@@ -134,6 +136,7 @@ class FactorGraph:
         evidence: Evidence,
         log_constant: float,
         rules: Rules | None = None,
+        notes: tuple[str, ...] = (),
     ) -> FactorGraph:
         """A graph of parts that are known to fit, without checks."""
         _check_constant(log_constant)
@@ -143,6 +146,7 @@ class FactorGraph:
         object.__setattr__(graph, "evidence", evidence)
         object.__setattr__(graph, "log_constant", log_constant)
         object.__setattr__(graph, "rules", rules)
+        object.__setattr__(graph, "notes", notes)
         return graph
 
     def with_groups(
@@ -151,6 +155,11 @@ class FactorGraph:
         """The graph with other factors, and another constant where one is given, without checks."""
         constant = self.log_constant if log_constant is None else log_constant
         return FactorGraph.unchecked(self.variables, groups, self.evidence, constant, self.rules)
+
+    def with_notes(self, notes: tuple[str, ...]) -> FactorGraph:
+        """The graph with other notes."""
+        parts = self.variables, self.groups, self.evidence, self.log_constant, self.rules
+        return FactorGraph.unchecked(*parts, notes)
 
     def of_some(
         self, is_kept: NDArray[np.bool_], groups: Iterable[FactorGroup], log_constant: float
@@ -221,7 +230,7 @@ class FactorGraph:
         observed.check(self.variables)
         evidence = self.evidence.joined(observed)
         return FactorGraph.unchecked(
-            self.variables, self.groups, evidence, self.log_constant, self.rules
+            self.variables, self.groups, evidence, self.log_constant, self.rules, self.notes
         )
 
     def condition(self) -> FactorGraph:
@@ -262,7 +271,8 @@ class FactorGraph:
             variables += f" for {self.variables.multiplicity.sum():,.0f}"
             factors += f" for {sum(group.multiplicity.sum() for group in self.groups):,.0f}"
         groups = counted(len(self.groups), "group")
-        return f"FactorGraph({variables}, {factors} in {groups}, {self.evidence.counts})"
+        told = f"{self.evidence.counts}{shortened_notes(self.notes)}"
+        return f"FactorGraph({variables}, {factors} in {groups}, {told})"
 
 
 def bytes_text(num_bytes: float) -> str:

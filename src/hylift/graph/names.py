@@ -193,6 +193,12 @@ class Names:
             )
         return every, block
 
+    def arguments_of(self, ids: NDArray[Any]) -> dict[str, pa.Array]:
+        """A column per argument of some atoms of one predicate, by label, each of its type."""
+        every, block = self.common_predicate(ids)
+        columns = block.argument_columns()
+        return {label: column.take(pa.array(ids - every[0])) for label, column in columns.items()}
+
     @property
     def predicates(self) -> tuple[str, ...]:
         """Predicates whose atoms are variables here, or were before some were left out."""

@@ -94,7 +94,8 @@ def ground(
     unmatched: what to do with rows about predicates or constants that the model does not have.
     """
     world = World.of(model, evidence, closed=closed, only_rows=only_rows, unmatched=unmatched)
-    return ground_world(world, progress).graph
+    found = ground_world(world, progress)
+    return found.graph.with_notes(found.notes)
 
 
 def size_estimate(

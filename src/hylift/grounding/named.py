@@ -128,17 +128,28 @@ class NamedConstants:
         for type_name, words in constants.items():
             if type_name in self.listed or as_integers(words) is not None:
                 continue
-            folded = pc.utf8_lower(pc.utf8_trim_whitespace(words))
+            yield from _dates_in_two_notations(type_name, words)
+            is_ascii = pc.all(pc.string_is_ascii(words)).as_py()
+            composed = words if is_ascii else pc.utf8_normalize(words, "NFKC")
+            folded = pc.utf8_lower(pc.utf8_trim_whitespace(composed))
             folded = pc.replace_substring_regex(folded, r"\s+", " ")
             counts = pc.value_counts(folded)
             more = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
             if len(more):
-                alike = words.filter(pc.equal(folded, more[0])).to_pylist()
+                alike = words.filter(pc.equal(folded, more[0]))
+                alike_composed = composed.filter(pc.equal(folded, more[0]))
+                is_form = not is_ascii and len(pc.unique(alike_composed)) < len(alike)
+                shown = listed([(ascii if is_form else repr)(word) for word in alike.to_pylist()])
                 others = f", and {counted(len(more) - 1, 'other')} like it" if len(more) > 1 else ""
+                differ, mended = (
+                    ("in how Unicode composes their letters", "normalize('NFKC')")
+                    if is_form
+                    else ("in case or spaces", "strip()")
+                )
                 yield (
-                    f"the type '{type_name}' has constants that differ only in case or spaces: "
-                    f"{listed([repr(word) for word in alike])}{others}; if they are the "
-                    "same, write them the same in all tables, as with df[column].str.strip()"
+                    f"the type '{type_name}' has constants that differ only {differ}: "
+                    f"{shown}{others}; if they are the "
+                    f"same, write them the same in all tables, as with df[column].str.{mended}"
                 )
 
     def _doubtful_variables(self, constants: Mapping[str, pa.StringArray]) -> Iterator[Problem]:
@@ -149,6 +160,19 @@ class NamedConstants:
 
         for rule, types in zip(self.model.rules, self.variable_types, strict=True):
             yield from names_of_constants(rule, types, in_data)
+
+
+def _dates_in_two_notations(type_name: str, words: pa.StringArray) -> Iterator[str]:
+    """A warning about dates as in ISO 8601 beside others, which are never the same constants."""
+    iso, other = (
+        words.filter(pc.match_substring_regex(words, pattern))
+        for pattern in (r"^\d{4}-\d\d-\d\d", r"^\d{1,2}([./-])\d{1,2}[./-](\d\d|\d{4})$")
+    )
+    if len(iso) and len(other):
+        yield (
+            f"the type '{type_name}' has dates in two notations, such as '{iso[0]}' and "
+            f"'{other[0]}': write all as the first, as pd.to_datetime(df[column]) does"
+        )
 
 
 def _in_rules(model: Model, types: Sequence[Mapping[str, str]]) -> set[tuple[str, str]]:

@@ -240,7 +240,8 @@ def _without_values(model: Model, observed: Mapping[str, ObservedAtoms]) -> Iter
             is_unique = model.predicate_by_name[name].unique is not None
             lacking = "value or state" if is_unique else "value"
             count = found.num_unknown
-            yield f"{name}: {count} of its rows observe nothing, as the {lacking} is missing"
+            verb = "observes" if count == 1 else "observe"
+            yield f"{name}: {count} of its rows {verb} nothing, as the {lacking} is missing"
         if found.num_repeated:
             are = "repeats another and is" if found.num_repeated == 1 else "repeat others and are"
             yield f"{name}: {found.num_repeated:,} of its rows {are} left out"

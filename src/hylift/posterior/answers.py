@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hylift.errors import ArgumentError
 from hylift.graph import Domain, Variables
+from hylift.graph.names import hidden_or_all
 from hylift.numerics.segments import offsets
 from hylift.posterior.datasets import extra
 from hylift.words import Doubt, counted, doubt
@@ -203,14 +204,31 @@ class Assignment:
             }
         )
 
-    def to_pandas(self) -> Any:
-        """The table of `to_arrow`, of the hidden variables, as a pandas DataFrame."""
-        extra("pandas")
-        return self.to_arrow().to_pandas()
+    def table(self, predicate: str) -> pa.Table:
+        """The values of the hidden atoms of a predicate, or of all where all are observed, with a
+        column per argument, and state (of discrete variables) or value (of reals)."""
+        every, _ = self.variables.names.predicate(predicate)
+        return self.table_of(hidden_or_all(every, self.observed))
 
-    def to_polars(self) -> Any:
-        """The table of `to_arrow`, of the hidden variables, as a Polars DataFrame."""
-        return extra("polars").from_arrow(self.to_arrow())
+    def table_of(self, ids: NDArray[np.int64]) -> pa.Table:
+        """The table of `table`, for atoms of one predicate by id."""
+        found, is_real = self.to_arrow(ids), self.variables.num_states[ids[0]] == 0
+        name = "value" if is_real else "state"
+        columns = self.variables.names.arguments_of(ids)
+        columns.setdefault(name, found[name])  # an argument may have this name
+        return pa.table(columns)
+
+    def to_pandas(self, predicate: str | None = None) -> Any:
+        """The table of a predicate, or of `to_arrow` of all hidden variables, as a pandas
+        DataFrame."""
+        extra("pandas")
+        return (self.to_arrow() if predicate is None else self.table(predicate)).to_pandas()
+
+    def to_polars(self, predicate: str | None = None) -> Any:
+        """The table of a predicate, or of `to_arrow` of all hidden variables, as a Polars
+        DataFrame."""
+        found = self.to_arrow() if predicate is None else self.table(predicate)
+        return extra("polars").from_arrow(found)
 
 
 def decoded(domain: Domain, value: float) -> str | float:

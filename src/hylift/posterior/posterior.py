@@ -27,11 +27,11 @@ from hylift.posterior.joint import JointDistribution
 from hylift.posterior.mapped import Joint
 from hylift.posterior.marginals import Marginals
 from hylift.posterior.questions import given, joint_of, sample_of
-from hylift.posterior.summary import TOP, Summary, check_rank, shortened, summary_of
+from hylift.posterior.summary import TOP, Summary, check_rank, summary_of
 from hylift.posterior.summing import Expectation
 from hylift.posterior.target import Target, energy_of
 from hylift.posterior.trust import Trust, trust_of
-from hylift.words import counted, worded
+from hylift.words import counted, shortened_notes, worded
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,10 +124,7 @@ class Posterior:
 
     def table_of(self, ids: NDArray[np.int64]) -> pa.Table:
         """The table of `table`, for atoms of one predicate by id."""
-        every, block = self.variables.names.common_predicate(ids)
-        rows = pa.array(ids - every[0])
-        columns = block.argument_columns()
-        arguments = {label: column.take(rows) for label, column in columns.items()}
+        arguments = self.variables.names.arguments_of(ids)
         found = {**arguments, **self.known_marginals().columns(self.variables, ids)}
         for name, column in (self._sizes(ids) | {"verdict": self.trust.column(ids)}).items():
             found.setdefault(name, column)  # an argument may have this name
@@ -418,5 +415,5 @@ class Posterior:
         return f"{hidden}, method {self.solution.method}{ended}{total}"
 
     def __repr__(self) -> str:
-        notes = shortened(self.solution.notes, self.solution.doubts)
+        notes = shortened_notes(self.solution.notes, self.solution.doubts)
         return f"Posterior({self.described}, {self.trust.verdict}{notes})"

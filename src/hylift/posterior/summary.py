@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hylift.errors import ArgumentError, DoubtWarning, check_word
 from hylift.posterior.distributions import Categorical
 from hylift.posterior.marginals import STATISTICS
-from hylift.words import TextTable, counted, option, printable, worded
+from hylift.words import TextTable, option, printable, worded
 
 if TYPE_CHECKING:
     from hylift.posterior.posterior import Posterior
@@ -94,15 +94,6 @@ def check_rank(by: str | None, top: int | None) -> None:
         raise ArgumentError(
             worded(option("top"), f" must be an integer of at least 1, not {top!r}")
         )
-
-
-def shortened(notes: tuple[str, ...], doubts: tuple[str, ...]) -> str:
-    """The number of notes and the most serious one; empty where there are none."""
-    if not notes:
-        return ""
-    above = ": " if len(notes) == 1 else ", above all: "
-    worst = printable((doubts or notes)[0], one_line=True)
-    return f"; {counted(len(notes), 'note')}{above}{worst}"
 
 
 def warn_of_doubt(posterior: Posterior, stacklevel: int) -> None:

@@ -57,7 +57,7 @@ class Found:
     most: int = MAX_ROWS
     """Variables that are listed in a terminal."""
     arguments: bool = False
-    """Tables of marginals have a column per argument."""
+    """Tables have a column per argument."""
 
     @property
     def names(self) -> list[str]:
@@ -75,7 +75,8 @@ class Found:
         posterior = self.posterior
         held = posterior.table_of if self.arguments else posterior.marginals_of
         if "marginals" not in self.tasks:
-            held = posterior.map().to_arrow
+            best = posterior.map()
+            held = best.table_of if self.arguments else best.to_arrow
         formats: dict[str, Write] = {
             ".mar": self._write_marginals,
             ".pr": self._write_log_partition,
@@ -229,7 +230,8 @@ def _check_order(
     """Raise if options about tables of marginals are wrong, before any work."""
     asked = [("--top", top), ("--by", by), ("--arguments", arguments or None)]
     for name, value in asked:
-        if value is not None and "marginals" not in tasks:
+        is_of_map = name == "--arguments" and "map" in tasks
+        if value is not None and "marginals" not in tasks and not is_of_map:
             raise UnsupportedError(f"{name} is about marginals: ask for the task 'marginals' too")
         if value is not None and RESULT_TASK.get(output.ending) is not None:
             raise UnsupportedError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn, TypeVar
@@ -375,11 +376,19 @@ def _refuse(
     def fault(first: int) -> str:
         shown = stated[first].as_py() if stated is not None else "true"
         quoted = f"'{shown}'" if isinstance(shown, str) else str(shown)
-        is_missing = isinstance(shown, str) and shown.strip().casefold() in MISSING
-        remedy = ": leave the cell empty where a value is missing" if is_missing else ""
+        remedy = _remedy(shown) if isinstance(shown, str) else ""
         return f"{facts.atom(first)} {message.format(quoted)}{remedy}"
 
     facts.refuse(wrong, fault)
+
+
+def _remedy(word: str) -> str:
+    """The advice on a common word in the place of a value."""
+    if word.strip().casefold() in MISSING:
+        return ": leave the cell empty where a value is missing"
+    if re.fullmatch(r"[-+]?\d+,\d+", word.strip()):
+        return ": write numbers with a point"
+    return ""
 
 
 # Values in columns.

@@ -126,8 +126,12 @@ class _WideTable:
             known = {*ROLES, self.predicate.name.casefold(), f"#{place + 1}"}
             is_boolean = pa.types.is_boolean(self.table.column(place).type)
             if name.casefold() not in known and not is_boolean:
+                is_many = len(self.names) > len(self.predicate.arguments) + 1
+                choice = self._choice() if is_many else None
                 self._fail(
-                    remedy=worded(
+                    remedy=choice
+                    if choice is not None and "…" not in choice
+                    else worded(
                         f"if '{name}' says which rows are true, call it 'value'; else ",
                         self._without(place),
                     )

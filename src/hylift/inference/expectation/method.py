@@ -106,9 +106,7 @@ class EP:
 
         notes = _notes(view, state, result, is_exact)
         has_reals = len(sites.joint.real) > 0
-        outcome = Outcome(
-            result, log_z, beliefs, decode, notes, draw_reals if has_reals else None
-        )
+        outcome = Outcome(result, log_z, beliefs, decode, notes, draw_reals if has_reals else None)
         return posterior_of(self.name, view, outcome, control, request)
 
 
