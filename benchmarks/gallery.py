@@ -1,4 +1,4 @@
-"""Worked problems of the gallery on other data: coverage and time, beside NUTS."""
+"""Worked problems of the gallery on other data: coverage and time, beside NumPyro."""
 
 from __future__ import annotations
 
@@ -81,11 +81,9 @@ class Worked:
 
 
 def run(setting: Setting) -> None:
-    """worked problems of the gallery: intervals over 20 data sets, beside NUTS (NumPyro)"""
+    """worked problems of the gallery: intervals over 20 data sets, beside NumPyro"""
     if find_spec("numpyro") is None:
-        print(
-            "NumPyro is not installed: `pip install 'hylift[bench]'` adds NUTS to the comparison."
-        )
+        print("NumPyro is not installed: `pip install 'hylift[bench]'` adds it to the comparison.")
     for name in PROBLEMS:
         _over_sets(name)
     worked = Worked.on("deliveries", MANY)
@@ -127,29 +125,38 @@ def _over_sets(name: str) -> None:
 
 
 def _beside_nuts(name: str, worked: Worked) -> None:
-    """Prints the time of NUTS on the same data, and how far the answer is from its draws."""
+    """Prints the time of NumPyro on the same data, and how far the answer is from its draws."""
     problem = PROBLEMS[name]
-    if problem.nuts is None:
-        print(
-            "  NUTS: none, as it takes no discrete variables, and summing them out is the problem"
-        )
-        return
     if find_spec("numpyro") is None:
         return
     import jax
     from numpyro.diagnostics import split_gelman_rubin
-    from numpyro.infer import MCMC, NUTS, init_to_median
+    from numpyro.infer import MCMC, NUTS, DiscreteHMCGibbs, init_to_median
 
     jax.config.update("jax_enable_x64", True)
     began = process_time()
+    kernel = NUTS(problem.model(worked.space), init_strategy=init_to_median)
     chain = MCMC(
-        NUTS(problem.nuts(worked.space), init_strategy=init_to_median), num_warmup=NUM_WARM,
-        num_samples=problem.num_draws, num_chains=NUM_CHAINS, chain_method="sequential",
-        progress_bar=False,
+        DiscreteHMCGibbs(kernel, modified=True) if problem.has_states else kernel,
+        num_warmup=NUM_WARM, num_samples=problem.num_draws, num_chains=NUM_CHAINS,
+        chain_method="sequential", progress_bar=False,
     )  # fmt: skip
     chain.run(jax.random.PRNGKey(0))
     parts = {key: np.asarray(draws) for key, draws in chain.get_samples(True).items()}
     seconds = process_time() - began
+    rank = np.nanmax([np.nanmax(split_gelman_rubin(draws)) for draws in parts.values()])
+    if problem.has_states:
+        off = max(
+            abs(worked.posterior.marginal(atom).prob("true") - prob)
+            for key, draws in parts.items() if key != "none"
+            for atom, prob in zip(_atoms(worked.space, key), draws.mean(axis=(0, 1)), strict=True)
+            if worked.posterior.variables.names.find([atom])[0] >= 0
+        )  # fmt: skip
+        print(
+            f"  {_how(worked)}; NumPyro's Gibbs sampling {seconds:.1f} s of CPU, R-hat {rank:.3f}: "
+            f"probabilities differ by at most {off:.3f}"
+        )
+        return
     mean, std, own_mean, own_std = ([] for _ in range(4))
     for key, draws in parts.items():
         flat = draws.reshape(-1, int(np.prod(draws.shape[2:], dtype=int)))
@@ -161,7 +168,6 @@ def _beside_nuts(name: str, worked: Worked) -> None:
             own_std.append(found.std)
     off = np.abs(np.subtract(own_mean, mean)) / std
     ratio = np.abs(np.divide(own_std, std) - 1)
-    rank = max(float(split_gelman_rubin(draws).max()) for draws in parts.values())
     print(
         f"  {_how(worked)}; NUTS {seconds:.1f} s of CPU, R-hat {rank:.3f}: means differ by at most "
         f"{off.max():.3f} deviations, deviations by {ratio.max():.1%}"
@@ -173,6 +179,8 @@ def _atoms(space: dict[str, Any], predicate: str) -> list[str]:
     if predicate == "noise":
         return ["noise"]
     table, column = {
+        "Can": ("people", "person"),
+        "Careful": ("people", "person"),
         "level": ("shops", "shop"),
         "minutes": ("segments", "segment"),
         "ability": ("students", "student"),
@@ -196,6 +204,31 @@ def _shops(space: dict[str, Any]) -> Model:
         usual = dist.Normal(level, jnp.sqrt(noise)).log_prob(sales)
         odd = dist.Normal(level, jnp.sqrt(noise + 900.0)).log_prob(sales) - 2.2
         numpyro.factor("sales", jnp.logaddexp(usual, odd).sum())
+
+    return model
+
+
+def _skills(space: dict[str, Any]) -> Model:
+    """With a number that nothing depends on, as NumPyro takes no model without any."""
+    votes, teams, jobs = space["votes"], space["teams"], space["jobs"]
+    place = space["people"].reset_index().set_index("person")["index"]
+    voter, person = (place[votes[of]].to_numpy() for of in ("voter", "person"))
+    member = place[teams.person].to_numpy()
+    job = jobs.reset_index().set_index("job")["index"][teams.job].to_numpy()
+
+    def model() -> None:
+        import jax.numpy as jnp
+        import numpyro
+        from numpyro import distributions as dist
+
+        numpyro.sample("none", dist.Normal(0.0, 1.0))
+        with numpyro.plate("people", len(place)):
+            can = numpyro.sample("Can", dist.Bernoulli(0.3))
+            careful = numpyro.sample("Careful", dist.Bernoulli(0.7))
+        says = 0.5 + 0.4 * careful[voter] * (2 * can[person] - 1)
+        numpyro.sample("says", dist.Bernoulli(says), obs=votes.says.to_numpy())
+        anyone = jnp.zeros(len(jobs), dtype=can.dtype).at[job].max(can[member])
+        numpyro.sample("done", dist.Bernoulli(0.1 + 0.8 * anyone), obs=jobs.done.to_numpy())
 
     return model
 
@@ -249,17 +282,19 @@ def _abilities(space: dict[str, Any]) -> Model:
 class Problem:
     """A script of the gallery, as it is measured."""
 
-    nuts: Callable[[dict[str, Any]], Model] | None
-    """NumPyro's model of it; None where there is none."""
+    model: Callable[[dict[str, Any]], Model]
+    """NumPyro's model of it."""
     sizes: str = ""
     """Arguments of `simulate` after the seed."""
     num_draws: int = 1000
-    """Of each chain of NUTS: more where the smallest differences are to be seen."""
+    """Of each chain of NumPyro: more where the smallest differences are to be seen."""
+    has_states: bool = False
+    """Its hidden variables are discrete: NumPyro draws them one by one."""
 
 
 PROBLEMS = {
     "shops": Problem(_shops),
-    "skills": Problem(None),
+    "skills": Problem(_skills, num_draws=4000, has_states=True),
     "deliveries": Problem(_deliveries),
     "abilities": Problem(_abilities, ", 200, 40", 4000),
 }
