@@ -158,6 +158,21 @@ def test_the_connective_of_the_other_quantifier_is_warned_of(rule: str, sentence
 
 
 @pytest.mark.parametrize(
+    ("rule", "number"),
+    [
+        ("FORALL x, j (Done(j) => Can(x) v On(x, j)).", 40 * 3 - 4),
+        ("FORALL j FORALL x (On(x, j) => Can(x) v Done(j)).", 4),
+        ("FORALL x (On(x, j) => Can(x)) where j != J1.", 3),
+    ],
+)
+def test_hard_rules_about_all_are_about_each(rule: str, number: int) -> None:
+    rules = JOBS + rule
+    found = agree(rules, true_atoms=ON, closed=["On"], seeds=5)
+    assert found.graph.num_factors == 40 + 3 + number
+    assert found.plans[-1].label.startswith("FORALL")
+
+
+@pytest.mark.parametrize(
     ("comparison", "holds"),
     [
         ("(COUNT x: Can(x)) >= (COUNT x: Has(x)) + 2", lambda can, has: can >= has + 2),

@@ -61,6 +61,11 @@ def test_thousands_of_problems_split_the_text_once() -> None:
             "a weight made of numbers and constants; sums and counts multiply the formula, as in "
             "'(SUM x: …) * A(x)'",
         ),
+        (
+            "1.5 + 0.1*domSize(person) A(x)",
+            "1:27",
+            "; for pracmln's 'domSize', name the number of constants by 'const'",
+        ),
         ("A(x) B(x)", "1:6", "expected an operator before this, or a weight made of numbers"),
         ("1 A(x), B(x)", "1:7", "expected an operator, '.', 'where' or the end of the line after"),
         ("\n1 (A(x)\n2 B(x)", "2:3", "'(' is never closed"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -29,9 +29,10 @@ from hylift.grounding.query import Groundings, groundings
 from hylift.grounding.sizes import GroundStatistics, estimate, statistics, warn_of_size
 from hylift.grounding.world import World
 from hylift.language.report import ModelWarning
-from hylift.language.statements import Model
-from hylift.language.syntax import Atom
+from hylift.language.statements import Model, Rule
+from hylift.language.syntax import Atom, Quantified
 from hylift.language.types import constant_value
+from hylift.language.walk import free_variables
 from hylift.progress import Progress, silent
 from hylift.words import Wording, worded
 
@@ -189,9 +190,11 @@ def _rule_info(plan: RulePlan, groups: tuple[FactorGroup, ...], constant: float)
 
 def plan_rules(world: World) -> tuple[World, tuple[RulePlan, ...]]:
     """A plan for each rule, and the world with the relations that the plans look up."""
-    rules = world.model.rules
+    labels = [rule_label(rule, place) for place, rule in enumerate(world.model.rules)]
+    rules = tuple(map(_for_each, world.model.rules))
+    world = replace(world, model=replace(world.model, rules=rules))
     world, related = with_relations(world)
-    parts = zip(rules, world.variable_types, related, strict=True)
+    parts = zip(rules, world.variable_types, related, labels, strict=True)
     return world, tuple(
         plan_rule(
             world,
@@ -199,10 +202,21 @@ def plan_rules(world: World) -> tuple[World, tuple[RulePlan, ...]]:
             types,
             with_probabilities(formula, world.model, types, world.tables, world.constants),
             where,
-            rule_label(rule, place),
+            label,
         )
-        for place, (rule, types, (formula, where)) in enumerate(parts)
+        for rule, types, (formula, where), label in parts
     )
+
+
+def _for_each(rule: Rule) -> Rule:
+    """The rule; a hard one about all constants, `FORALL x A(x).`, as one about each: `A(x).`"""
+    formula = rule.formula
+    named = {name for part in rule.where for name in free_variables(part)}
+    while rule.hard and isinstance(formula, Quantified) and formula.quantifier == "FORALL":
+        if named & set(formula.variables):
+            break
+        formula = formula.body
+    return replace(rule, formula=formula)
 
 
 def _warn_of_lost(observed: Observations, world: World, plans: Sequence[RulePlan]) -> None:

@@ -391,7 +391,10 @@ class _Transformer:
             return self._table(branch)
         if not is_weight(branch):
             message = "expected an operator before this, or a weight made of numbers and constants"
-            if not isinstance(branch, Token) and any(branch.find_data("quantified")):
+            tree = branch if isinstance(branch, Tree) else Tree("word", [branch])
+            if any(tree.scan_values(lambda token: token == "domSize")):
+                message += "; for pracmln's 'domSize', name the number of constants by 'const'"
+            elif any(tree.find_data("quantified")):
                 message += "; sums and counts multiply the formula, as in '(SUM x: …) * A(x)'"
             self.fail(message, formula)
         return self.constants(branch)
