@@ -8,6 +8,7 @@ import pytest
 import hylift as hl
 from hylift.inference.method import Method
 from hylift.posterior import Categorical
+from hylift.potentials.about import QuadraticAbout
 from hylift.rewrite.centred import Beliefs, ByOrigin
 
 METHODS = (
@@ -150,6 +151,32 @@ def test_draws_of_exact_answers_are_where_the_reals_are() -> None:
     near, far = (hl.infer(readings(at), hl.Exact()) for at in (0.0, 1.7e9))
 
     np.testing.assert_allclose(far.joint("x").mean - 1.7e9, near.joint("x").mean, atol=0.1)
+
+
+def in_seconds(offset: float, scale: float) -> hl.FactorGraph:
+    """A time that a state shifts by little, against how large its numbers are."""
+    A = np.array([[[[-0.7]], [[-1.9]]]]) / scale**2
+    b, c = np.array([[[0.16], [-0.24]]]) / scale, np.array([[0.46, 0.84]])
+    about = QuadraticAbout(np.full((1, 2, 1), offset), A, b, c)
+    return hl.FactorGraph.build({"a": hl.boolean, "t": hl.real}, [(about, ["a", "t"])])
+
+
+@pytest.mark.parametrize(("offset", "scale"), [(-1.7e9, 9030.0), (1e12, 3e6), (1e6, 10.0)])
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_small_differences_between_large_numbers_are_kept(
+    method: Method, offset: float, scale: float
+) -> None:
+    near, far = (
+        hl.infer(in_seconds(*units), method, check=False) for units in ((0.0, 1.0), (offset, scale))
+    )
+
+    if near.log_partition is not None:
+        expected = near.log_partition.value + np.log(scale)
+        assert far.log_partition is not None
+        assert far.log_partition.value == pytest.approx(expected, abs=1e-6)
+    if near.all_marginals is not None:
+        expected = near.marginal("a").prob("true")
+        assert far.marginal("a").prob("true") == pytest.approx(expected, abs=1e-6)
 
 
 def clocks(now: float) -> hl.FactorGraph:

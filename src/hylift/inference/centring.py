@@ -27,8 +27,9 @@ from hylift.rewrite.parts import parts_of
 FEW_DIGITS = 1e-10
 """Rounding errors that are not worth another origin."""
 
-ENOUGH_DIGITS = 1e-3
-"""The same for approximations."""
+ENOUGH_DIGITS = 1e-8
+"""The same for approximations, which take parameters for equal that differ by 1e-12 of their size:
+what is not worth an origin is still small if it is some thousands of times as large."""
 
 WORTH_A_NOTE = 1e-4
 """Rounding errors of log Z and of log-odds that matter beside those of an approximation."""

@@ -28,8 +28,8 @@ MOST_ROUNDS = 50
 """Longest chain of leaves that is eliminated; the rest of a longer one stays in the graph."""
 CANCELLED = 1e-14
 """Relative rounding error of numbers that cancel. Small, since the effect of a narrow link is."""
-ROUNDING = 1e-12
-"""Relative rounding error of differences of logarithms."""
+ROUNDING, NO_DIFFERENCE = 1e-12, 1e-9
+"""Relative rounding error of differences of logarithms, and the largest that changes nothing."""
 
 
 class Leaves(ABC):
@@ -239,7 +239,8 @@ def _integrated(leaves: ConstantLeaves) -> tuple[list[FactorGroup], float]:
     with np.errstate(invalid="ignore"):
         spread = flat.max(axis=1) - flat.min(axis=1)
     size = np.abs(potential.c.reshape(flat.shape)) + np.abs(integral.reshape(flat.shape))
-    is_constant = spread <= ROUNDING * (1.0 + np.where(np.isfinite(size), size, 0).max(axis=1))
+    rounding = ROUNDING * (1.0 + np.where(np.isfinite(size), size, 0).max(axis=1))
+    is_constant = spread <= np.minimum(rounding, NO_DIFFERENCE)
     constant = float((group.multiplicity * flat[group.row, 0])[is_constant[group.row]].sum())
     some = np.flatnonzero(~is_constant[group.row])
     if not len(some):
