@@ -74,14 +74,15 @@ def ground_rule(
         return [], _constant_sum(world, plan, None)
     found = source(world, plan)
     constant = _constant_sum(world, plan, _per_weight(plan, found))
-    rules = [_numbered(world, own, some, spaces) for own, some in by_size(world, plan, found)]
+    rules = [numbered(world, own, some, spaces) for own, some in by_size(world, plan, found)]
     decided = sum(_decided_sum(rule, parameters) for rule in rules if not rule.plan.slots)
     return [rule for rule in rules if rule.plan.slots], constant + decided
 
 
-def _numbered(
+def numbered(
     world: World, plan: RulePlan, found: Groundings, spaces: Mapping[str, AtomSpace]
 ) -> GroundRule:
+    """Groundings with the numbers of their atoms, and their distinct parameters."""
     codes = []
     for atom in plan.slots:
         space = spaces[atom.predicate]

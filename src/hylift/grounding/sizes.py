@@ -32,6 +32,9 @@ SKEW = 5
 HOPELESS = 1.5
 """Share of all memory beyond which a grounding is refused instead of warned of."""
 
+MOST_COUNTED = 1_000_000_000
+"""Most groundings that are counted exactly in a quick estimate."""
+
 MAX_LISTED = 10_000_000
 """Most groundings that are listed to count the atoms of a closed-world predicate."""
 
@@ -62,6 +65,16 @@ def estimate(world: World, plans: Sequence[RulePlan]) -> SizeEstimate:
         plans,
         [num_groundings(world, plan, plan.guards) if plan.open_predicates else 0 for plan in plans],
     )
+
+
+def quick_estimate(world: World, plans: Sequence[RulePlan]) -> SizeEstimate:
+    """The same, but with no more than a guess of groundings that would take long to count."""
+    guesses = [_guess(world, plan) for plan in plans]
+    counts = [
+        guess if guess > MOST_COUNTED else num_groundings(world, plan, plan.guards)
+        for guess, plan in zip(guesses, plans, strict=True)
+    ]
+    return _estimate(world, plans, counts)
 
 
 def warn_of_size(world: World, plans: Sequence[RulePlan]) -> None:

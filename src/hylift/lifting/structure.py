@@ -97,10 +97,17 @@ class Structure:
         )
 
     @classmethod
-    def of_scopes(cls, scopes: Sequence[NDArray[np.int32]], color: NDArray[np.int32]) -> Structure:
-        """Of factors (factor, slot), all those of one array of one kind, and colored variables."""
+    def of_scopes(
+        cls,
+        scopes: Sequence[NDArray[np.int32]],
+        kinds: Sequence[NDArray[np.int32]],
+        color: NDArray[np.int32],
+    ) -> Structure:
+        """Of factors (factor, slot) of some kinds (factor,), others in each array, and of colored
+        variables."""
         arity = np.repeat([s.shape[1] for s in scopes], [len(s) for s in scopes]).astype(np.int64)
-        kind = np.repeat(np.arange(len(scopes), dtype=np.int32), [len(s) for s in scopes])
+        of_array = np.repeat(np.arange(len(scopes), dtype=np.uint64), [len(s) for s in scopes])
+        kind, num_kinds = group_pairs(_joined(list(kinds), np.int32), of_array)
         color, num_colors = group_pairs(color, np.zeros(len(color), dtype=np.uint64))
         orbits = [np.tile(np.arange(s.shape[1]), len(s)) for s in scopes]
         return cls(
@@ -111,7 +118,7 @@ class Structure:
             color,
             num_colors,
             kind,
-            len(scopes),
+            num_kinds,
             offsets([len(s) for s in scopes]),
             tuple(False for _ in scopes),
         )

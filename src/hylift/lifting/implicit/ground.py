@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -16,13 +16,15 @@ from hylift.errors import IntractableError
 from hylift.graph import FactorGraph
 from hylift.grounding.atoms import AtomNumbers, AtomSpace
 from hylift.grounding.ground import Grounding, ground_plans, plan_rules
+from hylift.grounding.guards import as_number
 from hylift.grounding.plan import RulePlan
 from hylift.grounding.query import Groundings, some_of
-from hylift.grounding.sizes import estimate, free_memory
+from hylift.grounding.sizes import free_memory, quick_estimate
 from hylift.grounding.world import World
 from hylift.language.report import ModelWarning
 from hylift.language.statements import Model
 from hylift.lifting.implicit.atoms import ClassNumbers
+from hylift.lifting.implicit.listed import Listed, is_listed
 from hylift.lifting.implicit.marks import Mark, marks_of, out_of_reach
 from hylift.lifting.implicit.symmetry import Symmetry
 from hylift.lifting.implicit.tuples import Tuples
@@ -46,12 +48,14 @@ def ground_lifted(
 
     Its cost is that of the classes, not of the groundings. The name of every atom finds the
     variable of its class. Methods take the graph like any other; its exact lifting is that of the
-    ground graph. Rules have up to two logical variables, and atoms up to two arguments; where a
-    rule has more, or data tell too many constants apart, this is `ground`, if its graph fits in
-    memory, and else an error that says why. Arguments are those of `ground`.
+    ground graph. Rules have up to two logical variables, unless tables list their groundings, and
+    atoms up to two arguments; where one has more, or data tell too many constants apart, this is
+    `ground`, if its graph fits in memory, and else an error that says why. Arguments are those of
+    `ground`.
     """
     world = World.of(model, evidence, closed=closed, only_rows=only_rows, unmatched=unmatched)
-    return ground_world_lifted(world, progress).graph
+    found = ground_world_lifted(world, progress)
+    return found.graph.with_notes((*found.graph.notes, *found.notes))
 
 
 def ground_world_lifted(world: World, progress: Progress = silent) -> Grounding:
@@ -61,36 +65,47 @@ def ground_world_lifted(world: World, progress: Progress = silent) -> Grounding:
     announce_compilation()
     world, plans = plan_rules(world)
     progress(0.0, "looking for constants that look alike")
-    reason = next(filter(None, (out_of_reach(world, plan) for plan in plans)), None)
+    active = [plan for plan in plans if as_number(plan.formula) is None]
+    tables = [plan for plan in active if is_listed(world, plan)]
+    labels = {plan.label for plan in tables}
+    others = [plan for plan in active if plan.label not in labels]
+    reason = next(filter(None, (out_of_reach(world, plan) for plan in others)), None)
     if reason is None:
-        marks, types = marks_of(world, plans), _pairs_of_types(world, plans)
+        listed = [Listed.of(world, plan) for plan in tables]
+        marks = [*marks_of(world, others, tables), *(m for one in listed for m in one.marks())]
+        types = _pairs_of_types(world, active, others)
         names = dict.fromkeys(name for some in (*types, *(m.types for m in marks)) for name in some)
         sizes = {name: world.size(name) for name in sorted(names)}
-        symmetry = Symmetry.of(sizes, marks)
-        reason = _too_many(types, sizes, marks, symmetry)
+        symmetry = Symmetry.of(sizes, marks, listed)
+        reason = _too_many(types, sizes, marks, listed, symmetry)
     if reason is not None:
-        size = estimate(world, plans)
+        size = quick_estimate(world, plans)
         if size.num_bytes > free_memory() / 2:
             raise IntractableError(
                 f"this model can only be grounded atom by atom, as {reason}; and that makes {size}"
             )
-        return ground_plans(world, plans, progress)
+        whole = ground_plans(world, plans, progress)
+        note = f"This is the ground graph, as {reason}."
+        return replace(whole, graph=whole.graph.with_notes((note,)))
     source = _Classes(symmetry)
     return ground_plans(world, plans, progress, source.groundings, source.numbers)
 
 
-def _pairs_of_types(world: World, plans: Sequence[RulePlan]) -> set[tuple[str, ...]]:
-    """The types of the variables of rules, and of the arguments of their atoms."""
+def _pairs_of_types(
+    world: World, plans: Sequence[RulePlan], unlisted: Sequence[RulePlan]
+) -> set[tuple[str, ...]]:
+    """The types of the arguments of atoms, and of the variables of unlisted rules."""
     spaces = {atom.predicate for plan in plans for atom in plan.slots}
     known = world.model.predicate_by_name
     found = {AtomSpace.of(world, known[name]).types for name in spaces}
-    return found | {tuple(plan.types.values()) for plan in plans}
+    return found | {tuple(plan.types.values()) for plan in unlisted}
 
 
 def _too_many(
     types: Iterable[tuple[str, ...]],
     sizes: Mapping[str, int],
     marks: Sequence[Mark],
+    listed: Sequence[Listed],
     symmetry: Symmetry,
 ) -> str | None:
     """Why classes are too many; None where they are not."""
@@ -99,8 +114,9 @@ def _too_many(
         return None
     name = max(most, key=lambda one: len(symmetry.constants[one].first))
     alone: dict[str, int] = {}
-    for subject in dict.fromkeys(mark.subject for mark in marks):
-        own = Symmetry.of(sizes, [mark for mark in marks if mark.subject == subject])
+    for subject in dict.fromkeys([*(m.subject for m in marks), *(one.subject for one in listed)]):
+        rules = [one for one in listed if one.subject == subject]
+        own = Symmetry.of(sizes, [mark for mark in marks if mark.subject == subject], rules)
         alone[subject] = len(own.constants[name].first)
     worst = max(alone, key=alone.__getitem__)
     return (
@@ -126,6 +142,8 @@ class _Classes:
 
     def groundings(self, world: World, plan: RulePlan) -> Groundings:
         """One for each class in which the guards of a rule hold."""
+        if plan.label in self.symmetry.listed:
+            return self.symmetry.listed[plan.label]
         types = tuple(plan.types.values())
         found = self.of(types)
         whole = all(

@@ -52,17 +52,23 @@ def out_of_reach(world: World, plan: RulePlan) -> str | None:
         return f"'{plan.label}' quantifies over rows of tables"
     if len(plan.types) > MOST_ARGUMENTS:
         return f"'{plan.label}' has {len(plan.types)} variables"
-    for atom in _atoms(world, plan):
+    for atom in _atoms(plan):
         if len(_types(world, atom.predicate)) > MOST_ARGUMENTS:
             return f"'{atom.predicate}' has {len(_types(world, atom.predicate))} arguments"
     return None
 
 
-def marks_of(world: World, plans: Sequence[RulePlan]) -> list[Mark]:
-    """All that tells constants and pairs apart, in the eyes of these rules."""
-    used = dict.fromkeys(atom.predicate for plan in plans for atom in _atoms(world, plan))
+def marks_of(
+    world: World, plans: Sequence[RulePlan], listed: Sequence[RulePlan] = ()
+) -> list[Mark]:
+    """All that tells constants and pairs apart, in the eyes of rules.
+
+    listed: rules of which no more than the evidence on their atoms is asked.
+    """
+    used = [atom.predicate for plan in plans for atom in _atoms(plan)]
+    used += [atom.predicate for plan in listed for atom in plan.slots]
     found: list[Mark] = []
-    for name in used:
+    for name in dict.fromkeys(used):
         types = _types(world, name)
         if name in world.relations:
             found.append(Mark.alike(f"the table of '{name}'", types, _rows(world, name)))
@@ -73,7 +79,7 @@ def marks_of(world: World, plans: Sequence[RulePlan]) -> list[Mark]:
     for plan in plans:
         for name, constant in _named(world, plan):
             named.setdefault(name, set()).add(constant)
-        ordered |= dict.fromkeys(_told_apart(plan), plan.label)
+        ordered |= dict.fromkeys(told_apart(plan), plan.label)
     found += [Mark.each("constants in rules", name, sorted(ids)) for name, ids in named.items()]
     found += [
         Mark.each(f"the rule '{label}', in which each '{name}' has a place of its own", name,
@@ -83,7 +89,7 @@ def marks_of(world: World, plans: Sequence[RulePlan]) -> list[Mark]:
     return [mark for mark in found if mark.types and len(mark.ids)]
 
 
-def _atoms(world: World, plan: RulePlan) -> list[Atom]:
+def _atoms(plan: RulePlan) -> list[Atom]:
     """The atoms that groundings of a rule have or look up."""
     return atoms(*_expressions(plan))
 
@@ -127,7 +133,7 @@ def _numbers(*columns: NDArray[np.float64]) -> tuple[NDArray[np.int32], int]:
 
 def _named(world: World, plan: RulePlan) -> Iterator[tuple[str, int]]:
     """Types and ids of the constants that a rule names."""
-    for atom in _atoms(world, plan):
+    for atom in _atoms(plan):
         declared = world.model.predicate_by_name[atom.predicate]
         for place, term in enumerate(atom.arguments):
             if isinstance(term, Constant):
@@ -146,7 +152,7 @@ def _comparisons(plan: RulePlan) -> list[Comparison]:
     return [test for test in tests if isinstance(test, Comparison)]
 
 
-def _told_apart(plan: RulePlan) -> Iterator[str]:
+def told_apart(plan: RulePlan) -> Iterator[str]:
     """Types of which a rule compares the order, or has parameters for each constant."""
     compared = [test for test in _comparisons(plan) if test.op not in ("=", "!=")]
     of_order: Iterable[Expr] = [t for test in compared for t in (test.left, test.right)]

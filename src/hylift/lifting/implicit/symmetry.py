@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hylift.grounding.query import Groundings
 from hylift.lifting.coloring import stable_coloring
+from hylift.lifting.implicit.listed import Listed
 from hylift.lifting.implicit.marks import Mark
 from hylift.lifting.structure import Structure
 from hylift.numerics.grouping import by_number, group_pairs, often, renumbered
@@ -61,14 +63,19 @@ class Symmetry:
     constants: Mapping[str, Constants]
     pairs: Mapping[tuple[str, str], Pairs]
     """Of types in alphabetical order; of one type with itself both ways, without (c, c)."""
+    listed: Mapping[str, Groundings]
+    """By rule: groundings that stand for those that were listed."""
 
     def num_cells(self, types: tuple[str, ...]) -> int:
         """The number of combinations of classes of constants."""
         return math.prod(len(self.constants[name].first) for name in types)
 
     @classmethod
-    def of(cls, sizes: Mapping[str, int], marks: Iterable[Mark]) -> Symmetry:
-        """sizes: constants of each type that rules have variables of."""
+    def of(
+        cls, sizes: Mapping[str, int], marks: Iterable[Mark], listed: Sequence[Listed] = ()
+    ) -> Symmetry:
+        """sizes: constants of each type that rules have variables of. marks: with the pairs of the
+        listed groundings."""
         marks = [mark.in_order() for mark in marks]
         nodes = _Nodes.of(sizes, _keys(sizes, marks))
         color, kind = np.zeros(nodes.count, dtype=np.int32), 0
@@ -79,8 +86,16 @@ class Symmetry:
                 heard = np.zeros(nodes.count, dtype=np.uint64)
                 heard[some] = code.astype(np.uint64) + np.uint64(1)
                 color, _ = group_pairs(color, heard)
-        structure = Structure.of_scopes([nodes.links(pair) for pair in nodes.keys], color)
-        found = stable_coloring(structure).variable
+        scopes = [nodes.links(pair) for pair in nodes.keys]
+        kinds = [np.zeros(len(some), dtype=np.int32) for some in scopes]
+        scopes += [nodes.scopes(rule) for rule in listed]
+        structure = Structure.of_scopes(scopes, [*kinds, *(one.kind for one in listed)], color)
+        stable = stable_coloring(structure)
+        found = stable.variable
+        parts = np.split(stable.factor, structure.offsets[len(kinds) : -1])[1:]
+        alike = {
+            rule.plan.label: rule.alike(part) for rule, part in zip(listed, parts, strict=True)
+        }
         count = int(found.max(initial=-1)) + 1
         first, first_pair = nodes.first.items(), nodes.first_pair.items()
         return cls(
@@ -89,6 +104,7 @@ class Symmetry:
                 pair: Pairs.of(nodes.keys[pair], found[at : at + len(nodes.keys[pair])], count)
                 for pair, at in first_pair
             },
+            alike,
         )
 
 
@@ -121,6 +137,23 @@ class _Nodes:
         for way in (ids, ids[:, ::-1]) if one == other else (ids,):
             at = np.searchsorted(self.keys[pair], _key(way, self.sizes[other]))
             yield self.first_pair[pair] + at, mark.code[~same]
+
+    def of_atoms(self, types: tuple[str, ...], ids: NDArray[np.int32]) -> NDArray[Any]:
+        """The nodes of atoms (atom, argument): of pairs that are marked, or of constants."""
+        if len(types) == 1:
+            return self.first[types[0]] + ids[:, 0]
+        one, other = sorted(types)
+        ids = ids if types[0] == one else ids[:, ::-1]
+        pair = self.first_pair[one, other]
+        at = pair + np.searchsorted(self.keys[one, other], _key(ids, self.sizes[other]))
+        same = ids[:, 0] == ids[:, 1] if one == other else np.zeros(len(ids), bool)
+        return np.where(same, self.first[one] + ids[:, 0], at)
+
+    def scopes(self, rule: Listed) -> Ints:
+        """(grounding, slot): the nodes of atoms."""
+        nodes = [self.of_atoms(t, ids) for t, ids in zip(rule.types, rule.ids, strict=True)]
+        nothing = np.zeros((len(rule.kind), 0), dtype=np.int32)
+        return np.column_stack([nothing, *nodes]).astype(np.int32)
 
     def links(self, pair: tuple[str, str]) -> Ints:
         """(pair, slot): its own node, those of its constants, and that of the pair the other way
