@@ -73,7 +73,7 @@ class Tilted(NamedTuple):
     """Log-weights, means and covariances of states, of sites without closed form."""
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def tilt(begin, end, some, room, sites, now, found):
     """New messages and steps of natural parameters of some sites, without damping."""
     matrices, vectors, weights, means, spreads = room[:5]
@@ -94,7 +94,7 @@ def tilt(begin, end, some, room, sites, now, found):
                 found.change[c] = max(found.change[c], moved)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def tilted(c, room, sites, now, found):
     """Fills the room with the tilted distribution of a site: normalised weights, means and
     covariances of its joint states; and fills in its messages and its log-norm."""
@@ -102,7 +102,7 @@ def tilted(c, room, sites, now, found):
     return tell(c, room, sites, found) if status == FINE else status
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _tilted_states(c, room, sites, now, found):
     """Fills the room with weights, means and covariances of each joint state.
 
@@ -194,7 +194,7 @@ def next_state(state, place, link, count):
         j -= 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def tell(c, room, sites, found):
     """Messages to the discrete variables of a site, its log-norm, and normalised weights.
 
@@ -252,7 +252,7 @@ def tell(c, room, sites, found):
     return FINE
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def compared(c, sites, message, found):
     """The largest change of a probability that new messages of a site make."""
     place, candidate, cavity, change = sites.place, found.candidate, found.cavity, 0.0
@@ -273,7 +273,7 @@ def compared(c, sites, message, found):
     return change
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def moments(joint, r, weights, means, spreads, mean, spread):
     """Mean and covariance of a mixture."""
     for i in range(r):
@@ -294,7 +294,7 @@ def moments(joint, r, weights, means, spreads, mean, spread):
                     )
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def adopted(c, sites, vectors, matrices, found):
     """Steps of natural parameters to the moments vectors[0], matrices[1]; the change of moments in
     standard deviations, NaN where the covariance is not definite."""
