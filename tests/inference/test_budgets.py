@@ -231,3 +231,24 @@ def test_what_an_answer_needs_ends_some_time_after_an_interruption() -> None:
     smc.request.interrupt.since -= 10.0
     with pytest.raises(KeyboardInterrupt):
         run.finish(smc)
+
+
+def test_functions_between_bounds_that_take_long_are_refused() -> None:
+    abilities = hl.ground(
+        hl.parse("""
+            pupil = {0, ..., 199}
+            question = {0, ..., 39}
+            Right(pupil, question)
+            ability(pupil): real
+            hard(question): real
+            slope(question): real[0.1, 5]
+            normal(ability(p) | 0, 1)
+            normal(hard(q) | 0, 1)
+            lognormal(slope(q) | 0, 0.25)
+            bernoulli_logit(Right(p, q) | slope(q) * (ability(p) - hard(q)))
+        """),
+        {"Right": [(p, q, (p + q) % 3 == 0) for p in range(200) for q in range(40)]},
+    )
+
+    with pytest.raises(hl.HyliftError, match=r"EP should take about .* a limit of 2 s"):
+        hl.infer(abilities, hl.EP(), seconds=2.0)

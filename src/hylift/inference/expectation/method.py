@@ -14,6 +14,7 @@ from hylift.inference.expectation.joint import FloatArray
 from hylift.inference.expectation.layout import Sites, with_powers, without_constants
 from hylift.inference.expectation.marginals import marginals
 from hylift.inference.expectation.merging import with_larger_factors
+from hylift.inference.expectation.numeric import FunctionSites
 from hylift.inference.expectation.state import Propagation
 from hylift.inference.loop import run_steps
 from hylift.inference.message.running import (
@@ -32,8 +33,9 @@ from hylift.numerics.sparse import SECONDS_PER_PRODUCT
 from hylift.posterior import LogPartition, Posterior, Result
 from hylift.words import Wording, counted, doubt
 
-SECONDS_PER_NUMERIC = 3e-5
-"""For a site without closed form, at each step."""
+SECONDS_PER_NUMERIC, PER_BOUNDED, PER_SHAPE = 3e-5, 5e-4, 1.5e-3
+"""For a site without closed form, at each step; for one of several coordinates with bounds, where
+ridges are followed along lines; and for the marginals of its reals in the end."""
 LEAST_STEPS = 3
 """Steps without which EP is not worth to begin."""
 
@@ -79,10 +81,7 @@ class EP:
         num_classes = view.graph.num_variables if classes is None else int(classes.max()) + 1
         control.enter_level(num_classes)
         sites = Sites.of(view.graph, classes)
-        numeric = sum(len(piece) for piece in sites.pieces if piece.numeric is not None)
-        seconds = sites.joint.elimination.num_products * 3 * SECONDS_PER_PRODUCT
-        seconds += numeric * SECONDS_PER_NUMERIC
-        control.check_fits(LEAST_STEPS * seconds, "EP")
+        control.check_fits(_least_seconds(sites, request), "EP")
         share = None if self.damping is None else 1.0 - self.damping
         state = Propagation(sites, self.tolerance, self.max_steps, share)
         _check_start(state)
@@ -134,6 +133,21 @@ def _view(name: str, prepared: Prepared, request: Request) -> tuple[View, NDArra
         return view, None
     whole = View.whole(prepared)
     return whole, view.variable_to_class if request.lift == "exact" else None
+
+
+def _least_seconds(sites: Sites, request: Request) -> float:
+    """Predicted time of the fewest steps that are worth it, and of the marginals after them."""
+    step = sites.joint.elimination.num_products * 3 * SECONDS_PER_PRODUCT
+    num_bounded = 0
+    for piece in sites.pieces:
+        numeric = piece.numeric
+        if numeric is not None:
+            step += len(piece) * SECONDS_PER_NUMERIC
+        if isinstance(numeric, FunctionSites) and numeric.is_bounded and piece.dim > 1:
+            num_bounded += len(piece)
+    step += num_bounded * PER_BOUNDED
+    shapes = num_bounded * PER_SHAPE if "marginals" in request.tasks else 0.0
+    return LEAST_STEPS * step + shapes
 
 
 def _check_start(state: Propagation) -> None:
