@@ -165,7 +165,7 @@ def test_closed_relations_of_many_arguments_are_taken() -> None:
         (
             "normal(y(x) | 1 + SUM z: A(z) ^ B(z), 1)",
             "'SUM z: A(z)' is a number, but '^' needs a truth value: put brackets around what it "
-            "joins, as in 'SUM z: (A(z) ^ B(z))'",
+            "joins, as in 'SUM z: (A(z) ^ B(z))'; numbers are multiplied, 'A(x) * b(x)'",
         ),
     ],
 )

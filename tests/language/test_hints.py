@@ -60,6 +60,7 @@ def error(text: str) -> str:
         ("1 sum(y, x(y))", "over constants it is written 'SUM x: …'"),
         ("1 sqrt(y, x(y))", FUNCTIONS),
         ("cauchy(x(t) | 0, 1)", "no distribution 'cauchy': write 'student(value | m, v, 1)'"),
+        ("categorical(K(s) | [0.2, 0.8])", "with their states, '{A: 0.2, B: 0.8}'"),
         ("uniform(x(t) | 0, 1)", "declare the number on an interval, as in 'x: real[0, 1]'"),
         ("student_t(x(t) | 0, 1, 3)", "there are normal, bernoulli, bernoulli_logit,"),
         ("student_t(x(t) | 0, 1, 3)", "Did you mean 'student'?"),

@@ -61,9 +61,11 @@ def _fail_reach(counted: Tree[Token], op: str, other: Branch, source: Source) ->
         other = other.children[0]
     names = ", ".join(map(str, bound_variables(counted)))
     joined = f"{_text(counted.children[-1], source)} {op} {_text(other, source)}"
+    is_product = op == "^" and counted.children[0] != "COUNT"
+    numbers = "; numbers are multiplied, 'A(x) * b(x)'" if is_product else ""
     fail(
         f"'{_text(counted, source)}' is a number, but '{op}' needs a truth value: put brackets "
-        f"around what it joins, as in '{counted.children[0]} {names}: ({joined}){rest}'",
+        f"around what it joins, as in '{counted.children[0]} {names}: ({joined}){rest}'{numbers}",
         place(counted, source),
     )
 

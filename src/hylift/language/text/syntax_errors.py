@@ -111,6 +111,8 @@ def _in_brackets(before: list[Token], token: Token) -> str:
     if opened is None:
         return ""
     owner = before[opened - 1].type if opened else ""
+    if before[opened] == "[" and owner == "BAR":
+        return "probabilities are written with their states, '{A: 0.2, B: 0.8}'"
     if before[opened] == "{" and not opened and token == ",":
         return "put several constants in brackets, as in '{(A, B): 0.5}'"
     if owner == "NORMAL":
