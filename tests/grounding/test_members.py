@@ -194,6 +194,16 @@ def test_two_counts_of_many_open_atoms_are_compared(comparison: str, holds) -> N
     assert found == pytest.approx(expected, abs=1e-10)
 
 
+def test_majorities_of_hundreds_of_open_atoms_are_exact() -> None:
+    text = "p = {1, ..., 450}\nCan(p)\n0.3 Can(x)\n1 COUNT x: Can(x) <= 225"
+    posterior = hl.infer(hl.ground(hl.parse(text)), hl.Exact())
+
+    count = np.arange(451)
+    weight = stats.binom(450, 1 / (1 + np.exp(-0.3))).pmf(count) * np.exp(1.0 * (count <= 225))
+    expected = (weight * count).sum() / 450 / weight.sum()
+    assert posterior.marginal("Can(7)").prob("true") == pytest.approx(expected, abs=1e-10)
+
+
 def test_several_counts_are_told_to_be_predicates_of_their_own() -> None:
     text = "p = {1, ..., 30}\nq\nCan(p)\nHas(p, q)\n0.3 Can(x)\n"
     rule = "1 (COUNT x: Has(x, y)) >= 5 ^ (COUNT x: Can(x)) < 7"

@@ -42,7 +42,8 @@ class Counted(Potential):
 
     @property
     def others(self) -> tuple[int, ...]:
-        return tuple(slot for slot in range(len(self.states)) if slot not in self.counted)
+        counted = frozenset(self.counted)
+        return tuple(slot for slot in range(len(self.states)) if slot not in counted)
 
     @property
     def slot_states(self) -> tuple[int, ...]:

@@ -66,15 +66,18 @@ def _chain(
         truth, table = [~t for t in truth], table[:, ::-1]
     most = _num_counts(table)
     ids = np.arange(len(group))
-    groups, sizes = [], []
+    sizes = []
+    alike: dict[tuple[int, int, tuple[bool, ...]], list[NDArray[Any]]] = {}
     for place, (slot, holds) in enumerate(zip(potential.counted, truth, strict=True)):
-        num_before, size = min(place + 1, most), min(place + 2, most)
-        counts = np.minimum(np.arange(num_before)[:, None] + holds, size - 1)
-        step = np.where(counts[..., None] == np.arange(size), 0.0, -np.inf)
+        size = min(place + 2, most)
         here, there = first + place * len(group) + ids, first + (place - 1) * len(group) + ids
         of: list[NDArray[Any]] = [*([there] if place else []), group.scope[:, slot], here]
-        groups.append(_hard(step if place else step[0], np.stack(of, axis=1), group.label))
+        num_before = min(place + 1, most) if place else 0
+        alike.setdefault((num_before, size, tuple(holds.tolist())), []).append(np.stack(of, axis=1))
         sizes.append(size)
+    groups = [
+        _hard(_step(*kind), np.concatenate(scopes), group.label) for kind, scopes in alike.items()
+    ]
     scope = np.stack([here, *(group.scope[:, slot] for slot in potential.others)], axis=1)
     last = replace(group, potential=Table(table[:, : sizes[-1]]), scope=scope.astype(np.int32))
     return [*groups, last], sizes
@@ -84,6 +87,14 @@ def _num_counts(table: FloatArray) -> int:
     """The counts that make a difference; from the last of them on, all are the same."""
     differs = (table[:, 1:] != table[:, :-1]).any(axis=(0, *range(2, table.ndim)))
     return 1 + int(np.max(np.flatnonzero(differs) + 1, initial=0))
+
+
+def _step(num_before: int, size: int, holds: tuple[bool, ...]) -> FloatArray:
+    """(count before, state, count): 0 where the count follows, else -inf; without a count before,
+    that of the first slot."""
+    counts = np.minimum(np.arange(max(num_before, 1))[:, None] + np.array(holds), size - 1)
+    step = np.where(counts[..., None] == np.arange(size), 0.0, -np.inf)
+    return step if num_before else step[0]
 
 
 def _hard(step: FloatArray, scope: NDArray[Any], label: str) -> FactorGroup:
