@@ -177,6 +177,7 @@ class _Draft:
     def __init__(self) -> None:
         self._declarations: list[Declaration] = []
         self._rules: list[tuple[Tree[Token], Source]] = []
+        self._parameters: set[str] = set()
         self._predicates: set[str] = set()
         self._undecided: set[int] = set()  # ids of the predicates declared without a domain
 
@@ -186,7 +187,9 @@ class _Draft:
             case "type_declaration":
                 self._declarations.append(_type(tree, source))
             case "parameter":
-                self._declarations.append(_parameter(tree, source))
+                declared = _parameter(tree, source)
+                self._parameters.add(declared.name)
+                self._declarations.append(declared)
             case "domain_declaration":
                 subject, *domain = tree.children
                 if domain == ["table"]:
@@ -216,12 +219,11 @@ class _Draft:
     def _is_function(self, values: Branch, *others: Branch) -> bool:
         """True for `person motherOf(person)`: an undeclared function behind a word in small letters
         that is no weight."""
-        consts = {d.name for d in self._declarations if isinstance(d, ParameterDeclaration)}
         is_type = isinstance(values, Token) and values.type == "NAME" and not is_capital(values)
         declared = others[0] if others else values
         if not isinstance(declared, Tree) or declared.data != "atom" or not is_type:
             return False
-        return values not in consts and self._is_new(declared)
+        return values not in self._parameters and self._is_new(declared)
 
     def _is_new(self, atom: Tree[Token]) -> bool:
         """True if an atom by itself declares its predicate."""
