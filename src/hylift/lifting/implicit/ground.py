@@ -67,8 +67,8 @@ def ground_world_lifted(world: World, progress: Progress = silent) -> Grounding:
     progress(0.0, "looking for constants that look alike")
     active = [plan for plan in plans if as_number(plan.formula) is None]
     tables = [plan for plan in active if is_listed(world, plan)]
-    labels = {plan.label for plan in tables}
-    others = [plan for plan in active if plan.label not in labels]
+    own = {id(plan.rule) for plan in tables}
+    others = [plan for plan in active if id(plan.rule) not in own]
     reason = next(filter(None, (out_of_reach(world, plan) for plan in others)), None)
     if reason is None:
         listed = [Listed.of(world, plan) for plan in tables]
@@ -142,8 +142,8 @@ class _Classes:
 
     def groundings(self, world: World, plan: RulePlan) -> Groundings:
         """One for each class in which the guards of a rule hold."""
-        if plan.label in self.symmetry.listed:
-            return self.symmetry.listed[plan.label]
+        if id(plan.rule) in self.symmetry.listed:
+            return self.symmetry.listed[id(plan.rule)]
         types = tuple(plan.types.values())
         found = self.of(types)
         whole = all(

@@ -63,8 +63,8 @@ class Symmetry:
     constants: Mapping[str, Constants]
     pairs: Mapping[tuple[str, str], Pairs]
     """Of types in alphabetical order; of one type with itself both ways, without (c, c)."""
-    listed: Mapping[str, Groundings]
-    """By rule: groundings that stand for those that were listed."""
+    listed: Mapping[int, Groundings]
+    """By the identity of a rule: groundings that stand for those that were listed."""
 
     def num_cells(self, types: tuple[str, ...]) -> int:
         """The number of combinations of classes of constants."""
@@ -94,7 +94,7 @@ class Symmetry:
         found = stable.variable
         parts = np.split(stable.factor, structure.offsets[len(kinds) : -1])[1:]
         alike = {
-            rule.plan.label: rule.alike(part) for rule, part in zip(listed, parts, strict=True)
+            id(one.plan.rule): one.alike(part) for one, part in zip(listed, parts, strict=True)
         }
         count = int(found.max(initial=-1)) + 1
         first, first_pair = nodes.first.items(), nodes.first_pair.items()
