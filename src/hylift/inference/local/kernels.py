@@ -3,17 +3,16 @@
 import numpy as np
 from numba import njit
 
+from hylift.numerics.kernels import inner
+
 entry = njit(cache=True, nogil=True, _nrt=False, no_cfunc_wrapper=True)
 """Called from Python. Without reference counts, which take long to compile in small kernels."""
 
 entry_with_views = njit(cache=True, nogil=True, no_cfunc_wrapper=True)
 """The same for kernels that allocate arrays, or take views of them."""
 
-inner = njit(cache=True, nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-"""Called from kernels only: a wrapper for Python takes as long to compile as the kernel itself."""
-
 inner_with_views = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-"""The same for kernels that take views of arrays."""
+"""Called from kernels only, like `inner`, for those that take views of arrays."""
 
 part = njit(cache=True, nogil=True, inline="always")
 """A part of the one kernel that calls it: compiled with it, and not by itself."""

@@ -11,13 +11,15 @@ import math
 import numpy as np
 from numba import njit
 
+from hylift.numerics.kernels import inner
+
 EPS = 2.0**-52
 LEAST = 1e-308
 """Stands for a probability that has underflowed."""
 SPLIT, LARGEST = 2.0**27 + 1.0, 2.0**960
 
 
-@njit(cache=True)
+@inner
 def _added(high, low, term):
     """(high + low) + term, in two numbers (Knuth)."""
     total = high + term
@@ -25,7 +27,7 @@ def _added(high, low, term):
     return total, low + ((high - (total - other)) + (term - other))
 
 
-@njit(cache=True)
+@inner
 def _product(x, y):
     """x · y in two numbers (Dekker); very large ones in one."""
     found = x * y
@@ -37,7 +39,7 @@ def _product(x, y):
     return found, ((x_high * y_high - found) + x_high * y_low + x_low * y_high) + x_low * y_low
 
 
-@njit(cache=True)
+@inner
 def _common(at):
     """The first of some numbers, where all others differ from it by exact numbers; else 0."""
     for i in range(1, len(at)):
@@ -47,7 +49,7 @@ def _common(at):
     return at[0] if len(at) else 0.0
 
 
-@njit(cache=True)
+@inner
 def _expanded(A, b, c, at, slope):
     """The value of a quadratic in one state at a point, the size of its terms of b and c, and that
     of its squares; writes its slopes, and the sizes of their terms, to slope (3, real).
@@ -87,7 +89,7 @@ def _expanded(A, b, c, at, slope):
     return value, size + abs(tilt * common), squares
 
 
-@njit(cache=True)
+@inner
 def _has_one_weight(A):
     """True if all entries that are not 0 have the same size."""
     most = 0.0
@@ -115,7 +117,7 @@ def expand(A, b, c, row, x, new_b, new_c):
             new_c[f, s] = value if is_possible else constant
 
 
-@njit(cache=True)
+@inner
 def _sizes(A, b, c, at, size, slope):
     """Sizes to which rounding errors of a quadratic in one state are proportional: of its value at
     a point, and of the other terms at a distance size (real,) from it."""

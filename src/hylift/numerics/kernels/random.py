@@ -4,14 +4,13 @@ SplitMix64 (Steele, Lea & Flood 2014); random: (1,), its state.
 """
 
 import numpy as np
-from numba import njit
+
+from hylift.numerics.kernels import inner
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 FIRST = np.uint64(0xBF58476D1CE4E5B9)
 SECOND = np.uint64(0x94D049BB133111EB)
 S11, S27, S30, S31, S32 = (np.uint64(shift) for shift in (11, 27, 30, 31, 32))
-
-inner = njit(cache=True, nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 @inner

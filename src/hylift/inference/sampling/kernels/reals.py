@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from hylift.inference.local.kernels import add_quadratic, inner, inner_with_views, part
+from hylift.inference.local.kernels import add_quadratic, inner_with_views, part
 from hylift.inference.sampling.state import FACTORISED, INDEFINITE, SOLVED, STALE
+from hylift.numerics.kernels import inner
 from hylift.numerics.kernels.random import draw_between, normal
 from hylift.numerics.kernels.sparse import factorise, forward, selected_inverse
 

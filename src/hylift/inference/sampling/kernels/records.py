@@ -5,9 +5,10 @@ A grid has narrow panels where densities were seen while warming up.
 
 import numpy as np
 
-from hylift.inference.local.kernels import entry, inner, inner_with_views, part
+from hylift.inference.local.kernels import entry, inner_with_views, part
 from hylift.inference.sampling.kernels.reals import conditional, solve_component
 from hylift.inference.sampling.state import FACTORISED, INDEFINITE
+from hylift.numerics.kernels import inner
 
 COARSE = 3.0
 """Times its own width that a density may find the panel wide in which it begins."""

@@ -10,13 +10,13 @@ from hylift.inference.local.kernels import (
     entry,
     entry_with_views,
     factorise_small,
-    inner,
     part,
     term_value,
 )
 from hylift.inference.sampling.kernels.reals import draw_reals
 from hylift.inference.sampling.kernels.records import note_reals
 from hylift.inference.sampling.state import STALE
+from hylift.numerics.kernels import inner
 from hylift.numerics.kernels.random import categorical, normal, normalise, uniform
 
 BEST, LAST, FUNCTIONS = 0, 1, 2

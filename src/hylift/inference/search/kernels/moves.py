@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from hylift.inference.local.kernels import entry, inner, part
+from hylift.inference.local.kernels import entry, part
 from hylift.inference.search.kernels.reals import gather_touched, weigh_reals
 from hylift.inference.search.kernels.scores import SIZE, STAMP, flip, pop, push, shift_real
 from hylift.inference.search.state import LONGEST
+from hylift.numerics.kernels import inner
 
 UNBROKEN = 1e-9
 """Multiplicities that differ by less than this break as much."""

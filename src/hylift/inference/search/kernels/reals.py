@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from hylift.inference.local.kernels import entry_with_views, factorise_small, inner, part
+from hylift.inference.local.kernels import entry_with_views, factorise_small, part
 from hylift.inference.search.kernels.scores import push_beside_moved, shift_real
 from hylift.inference.search.state import MOST_REALS
+from hylift.numerics.kernels import inner
 from hylift.numerics.kernels.sparse import conjugate_gradients, times
 
 BUSY = 512

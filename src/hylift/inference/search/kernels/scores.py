@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from hylift.inference.local.kernels import add_quadratic, entry, inner, joint_state, part
+from hylift.inference.local.kernels import add_quadratic, entry, joint_state, part
+from hylift.numerics.kernels import inner
 
 FIRST, SIZE, STAMP = 0, 1, 2
 

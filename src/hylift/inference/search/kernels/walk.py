@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hylift.inference.local.kernels import entry, inner, joint_state, part, term_value
+from hylift.inference.local.kernels import entry, joint_state, part, term_value
 from hylift.inference.search.kernels.moves import best_flip, better, weigh
 from hylift.inference.search.kernels.reals import best_step
 from hylift.inference.search.kernels.scores import flip, shift_real
@@ -16,6 +16,7 @@ from hylift.inference.search.state import (
     UNSATISFIED,
     WORK,
 )
+from hylift.numerics.kernels import inner
 from hylift.numerics.kernels.random import below, normal, uniform
 
 

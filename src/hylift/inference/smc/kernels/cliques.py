@@ -7,7 +7,8 @@ is subtracted, so that precisions of all sizes can stand beside each other.
 
 import numpy as np
 
-from hylift.inference.local.kernels import entry, inner
+from hylift.inference.local.kernels import entry
+from hylift.numerics.kernels import inner
 from hylift.numerics.kernels.random import normal
 
 SINGULAR = 1e-14

@@ -6,8 +6,8 @@ over all reals changes with the state follows from these few.
 
 import numpy as np
 
-from hylift.inference.local.kernels import inner
 from hylift.inference.smc.kernels.cliques import HALF_LOG_2PI, add_quadratic, eliminate, invert
+from hylift.numerics.kernels import inner
 from hylift.numerics.kernels.random import categorical
 
 EXTREME = 1e7

@@ -7,7 +7,7 @@ factorisations of the precision.
 
 import numpy as np
 
-from hylift.inference.local.kernels import inner, part
+from hylift.inference.local.kernels import part
 from hylift.inference.sampling.kernels.records import add_gaussian
 from hylift.inference.smc.kernels.cliques import (
     add_terms,
@@ -26,6 +26,7 @@ from hylift.inference.smc.kernels.flips import (
     weigh_linear,
     weigh_tables,
 )
+from hylift.numerics.kernels import inner
 from hylift.numerics.kernels.random import below
 
 

@@ -6,10 +6,11 @@ those that a pilot has found: log Z would be too low if each chose them by its o
 
 import numpy as np
 
-from hylift.inference.local.kernels import entry, inner, joint_state, part
+from hylift.inference.local.kernels import entry, joint_state, part
 from hylift.inference.smc.kernels.cliques import draw_reals
 from hylift.inference.smc.kernels.flips import put
 from hylift.inference.smc.kernels.sweep import begin, log_density, sweep
+from hylift.numerics.kernels import inner
 from hylift.numerics.kernels.random import categorical, uniform
 
 BREAKING, STARTING, TEMPERING, FINAL, DONE, FAILED = 0, 1, 2, 3, 4, 5
