@@ -58,6 +58,10 @@ def _expanded(A, b, c, at, slope):
     often 0.
     """
     value, rest, size, squares, tilt = c, 0.0, abs(c), 0.0, 0.0
+    if not at.any():  # as of most models: the coefficients themselves
+        for i in range(len(at)):
+            slope[0, i], slope[1, i], slope[2, i] = b[i], abs(b[i]), 0.0
+        return value, size, squares
     common, total, total_rest = _common(at), 0.0, 0.0
     for i in range(len(at)):
         along, along_rest, high, low, most = 0.0, 0.0, 0.0, 0.0, 0.0
