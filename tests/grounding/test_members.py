@@ -7,7 +7,7 @@ import pytest
 import scipy.stats as stats
 
 import hylift as hl
-from hylift.errors import ModelError
+from hylift.errors import IntractableError, ModelError
 from slow_grounding import agree
 
 PEOPLE = ", ".join(f"P{i}" for i in range(40))
@@ -202,6 +202,16 @@ def test_majorities_of_hundreds_of_open_atoms_are_exact() -> None:
     weight = stats.binom(450, 1 / (1 + np.exp(-0.3))).pmf(count) * np.exp(1.0 * (count <= 225))
     expected = (weight * count).sum() / 450 / weight.sum()
     assert posterior.marginal("Can(7)").prob("true") == pytest.approx(expected, abs=1e-10)
+
+
+def test_counts_of_too_many_open_atoms_name_other_methods() -> None:
+    text = "p = {1, ..., 900}\nCan(p)\n0.3 Can(x)\n1 COUNT x: Can(x) <= 450"
+    with pytest.raises(IntractableError) as caught:
+        hl.infer(hl.ground(hl.parse(text)), hl.Exact())
+    assert str(caught.value) == (
+        "a factor of 900 discrete variables needs a table of 8.45e+270 entries; the limit is "
+        "2.68e+08. Count fewer atoms, or use Gibbs() or SMC()."
+    )
 
 
 def test_several_counts_are_told_to_be_predicates_of_their_own() -> None:

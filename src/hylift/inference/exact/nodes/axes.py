@@ -241,6 +241,12 @@ def _own_rows(potential: Potential, group: FactorGroup, scope: Ids32) -> FactorG
 
 def _check_entries(num_factors: int, shape: list[int], num_gridded: int, max_entries: int) -> None:
     entries = num_factors * float(np.prod([float(size) for size in shape]))
+    if entries > max_entries and not num_gridded:
+        raise IntractableError(
+            f"a factor of {len(shape):,} discrete variables needs a table of {entries:.3g} "
+            f"entries; the limit is {max_entries:.3g}.",
+            Wording("Count fewer atoms, or use Gibbs() or SMC().", "Use --method gibbs, or smc."),
+        )
     if entries > max_entries:
         raise IntractableError(
             f"integrating numerically needs tables of {entries:.3g} entries for {num_factors} "
