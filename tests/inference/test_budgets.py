@@ -15,6 +15,7 @@ from hylift.inference.expectation import method as expectation
 from hylift.inference.local.terms import LocalTerms
 from hylift.inference.method import Request, interruptible
 from hylift.inference.search.functions import FunctionMoves
+from hylift.inference.smc import tempered
 from hylift.inference.smc.run import Run, Size
 from hylift.inference.variational import products
 from hylift.inference.variational.problem import FitProblem
@@ -252,3 +253,15 @@ def test_functions_between_bounds_that_take_long_are_refused() -> None:
 
     with pytest.raises(hl.HyliftError, match=r"EP should take about .* a limit of 2 s"):
         hl.infer(abilities, hl.EP(), seconds=2.0)
+
+
+def test_the_temperature_of_smc_never_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempered, "next_step", lambda energy, most: np.minimum(most, 1e-9))
+    monkeypatch.setattr(tempered, "LEAST_GROWTH", 1.0)
+    graph = hl.ground(hl.parse("x: real[0, 1]\nA\n1 A * x\n-1 x^2"))
+
+    found = hl.infer(
+        graph, hl.SMC(groups=2, particles=8), check=False, callback=lambda s: s.step > 99
+    )
+
+    assert found.solution.result != "stopped"

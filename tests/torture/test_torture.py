@@ -36,6 +36,8 @@ def test_a_short_run_finds_nothing(target: str) -> None:
 
 
 FOUND = (
+    # Energies of bounded reals at 1e12 that are nothing but rounding: SMC never ended.
+    pytest.param("scales/33000008", marks=pytest.mark.slow),
     "scales/33000006@2.4.5.6.9.9.9.9.10.10.10.10.10.10.10.8",  # means that are rounded at 1e12
     "bounds/844@3.4.7.8.8.8.8.9.9.9.8",  # small differences between large numbers
     "numbers/68",  # a coefficient whose square overflows

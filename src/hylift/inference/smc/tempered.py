@@ -57,6 +57,8 @@ Ids = NDArray[np.int64]
 BREAKING, TEMPERING, FINAL, DONE = 0, 1, 2, 3
 """Phases: particles break hard constraints, are on the way, at the end, or all is recorded."""
 
+LEAST_GROWTH = 1e-3
+"""Of inverse temperatures: where energies are nothing but rounding, they would stay as they are."""
 RATE, LEARN, MOST_LINES = 0.4, 4, 2
 """Change of the widths of slices from one temperature to the next; temperatures after which
 directions are learned anew in which reals move together; and moves along these in a sweep."""
@@ -227,6 +229,7 @@ class Tempered:
         """One change of temperature and one sweep."""
         energy, most = self._energy(counts_broken=False), 1.0 - self.power
         step = most if hurries else next_step(energy, most)
+        step = np.maximum(step, np.minimum(most, LEAST_GROWTH * self.power))
         is_last = step == most
         self._reweigh(energy, step)
         self.power[is_last] = 1.0
