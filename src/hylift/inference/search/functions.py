@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +33,9 @@ FloatArray = NDArray[np.float64]
 Worth = tuple[FloatArray, FloatArray]
 """Per variable: the multiplicity of its factors at -inf, and the sum of its others."""
 
+AT_ONCE = 1_000_000
+"""Values of all variables together, in the trials that are evaluated at once."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionSet:
@@ -58,8 +60,8 @@ class FunctionMoves:
 
     def broken(self, x: FloatArray) -> float:
         """More than 0 if a function is -inf."""
-        worths = [self._worth(x, some, x[some.variables])[0].max(initial=0.0) for some in self.sets]
-        return float(max(worths, default=0.0))
+        worths = [self._worth(x, some, x[None, some.variables])[0] for some in self.sets]
+        return float(max((worth.max(initial=0.0) for worth in worths), default=0.0))
 
     def ascend(self, x: FloatArray, go_on: Callable[[], bool] = always) -> bool:
         """Move each variable of `x` to its best value given the others, or fewer where it says not
@@ -78,10 +80,8 @@ class FunctionMoves:
     def _ascend_states(self, x: FloatArray, some: FunctionSet, go_on: Callable[[], bool]) -> bool:
         num_states = self.terms.variable["num_states"][some.variables]
         now = x[some.variables].copy()
-        best, worth = now.copy(), self._worth(x, some, now)
-        for state in itertools.takewhile(lambda _: go_on(), range(int(num_states.max()))):
-            tried = np.where(num_states > state, state, now)
-            worth = self._keep_better(best, worth, tried, self._worth(x, some, tried))
+        states = np.arange(int(num_states.max()))[:, None]
+        best, _ = self._best(x, some, now, np.where(num_states > states, states, now), go_on)
         x[some.variables] = best
         return bool((best != now).any())
 
@@ -95,42 +95,67 @@ class FunctionMoves:
         low = np.where(np.isfinite(record["lower"]), record["lower"], now - reach)
         high = np.where(np.isfinite(record["upper"]), record["upper"], now + reach)
         low, high = np.where(is_real, np.minimum(low, now), now), np.where(is_real, high, now)
-        best, worth = now.copy(), self._worth(x, some, now)
-        for share in itertools.takewhile(lambda _: go_on(), np.linspace(0, 1, NUM_POINTS)):
-            tried = low + share * (high - low)
-            worth = self._keep_better(best, worth, tried, self._worth(x, some, tried))
-        for peak in self.landmarks.value[:, some.variables]:
-            tried = np.where(np.isnan(peak), now, peak)
-            worth = self._keep_better(best, worth, tried, self._worth(x, some, tried))
+        grid = low + np.linspace(0, 1, NUM_POINTS)[:, None] * (high - low)
+        peaks = self.landmarks.value[:, some.variables]
+        tried = np.concatenate([grid, np.where(np.isnan(peaks), now, peaks)])
+        best, worth = self._best(x, some, now, tried, go_on)
         width = (high - low) / (NUM_POINTS - 1)
-        for _ in itertools.takewhile(lambda _: go_on(), range(NUM_HALVINGS)):
+        for _ in range(NUM_HALVINGS):
             width *= 0.5
-            for tried in (np.maximum(low, best - width), np.minimum(high, best + width)):
-                worth = self._keep_better(best, worth, tried, self._worth(x, some, tried))
+            tried = np.stack([np.maximum(low, best - width), np.minimum(high, best + width)])
+            best, worth = self._best(x, some, best, tried, go_on, worth)
         x[some.variables] = best
         return bool((best != now).any())
 
-    def _keep_better(
-        self, best: FloatArray, worth: Worth, tried: FloatArray, other: Worth
-    ) -> Worth:
-        """Writes the tried values that are better into `best`; returns the worth of the best."""
-        better = _better(worth, other, max(LEAST_GAIN, self.terms.least))
-        best[better] = tried[better]
-        return np.where(better, other[0], worth[0]), np.where(better, other[1], worth[1])
+    def _best(
+        self,
+        x: FloatArray,
+        some: FunctionSet,
+        now: FloatArray,
+        tried: FloatArray,
+        go_on: Callable[[], bool],
+        worth: Worth | None = None,
+    ) -> tuple[FloatArray, Worth]:
+        """Of each variable of a set, the best of its value now and those tried (trial, member), as
+        far as time goes; and its worth. worth: that of now, if it is known."""
+        best = now.copy()
+        if worth is None:
+            broken, total = self._worth(x, some, now[None])
+            worth = broken[0], total[0]
+        at_once = max(1, AT_ONCE // len(x))
+        for first in range(0, len(tried), at_once):
+            if not go_on():
+                break
+            values = tried[first : first + at_once]
+            for value, *other in zip(values, *self._worth(x, some, values), strict=True):
+                better = _better(worth, other, max(LEAST_GAIN, self.terms.least))
+                best[better] = value[better]
+                worth = (
+                    np.where(better, other[0], worth[0]),
+                    np.where(better, other[1], worth[1]),
+                )
+        return best, worth
 
     def _worth(self, x: FloatArray, some: FunctionSet, values: FloatArray) -> Worth:
-        """The worth of the factors at each variable of a set, were these its values."""
-        moved = x.copy()
-        moved[some.variables] = values
-        broken, total = np.zeros((2, len(values)))
-        worth_of_each(self.terms, moved, some.variables, broken, total)
+        """(trial, member): the worth of the factors at each variable of a set, were these its
+        values (trial, member)."""
+        moved = np.repeat(x[None], len(values), axis=0)
+        moved[:, some.variables] = values
+        broken, total = np.zeros((2, *values.shape))
+        for trial in range(len(values)):
+            worth_of_each(self.terms, moved[trial], some.variables, broken[trial], total[trial])
+        active = np.ones(values.shape, dtype=bool)
         for part in some.parts:
-            group, owner = part.group, part.owner
-            log_values = group.log_values(moved)
-            impossible = np.isneginf(log_values)
-            finite = group.multiplicity * np.where(impossible, 0.0, log_values)
-            total += np.bincount(owner, finite, minlength=len(values))
-            broken += np.bincount(owner, group.multiplicity * impossible, minlength=len(values))
+            sums = part.sums(moved, active, breaks=False)
+            if np.isneginf(sums).any():
+                group, at = part.group, (slice(None), part.owner)
+                slots = [moved[:, group.scope[:, slot]] for slot in range(group.arity)]
+                log_values = group.potential.log_value(group.row, slots)
+                impossible = np.isneginf(log_values)
+                np.add.at(broken, at, group.multiplicity * impossible)
+                sums = np.zeros(values.shape)
+                np.add.at(sums, at, group.multiplicity * np.where(impossible, 0.0, log_values))
+            total += sums
         return broken, total
 
 
@@ -145,7 +170,7 @@ def function_sets(kinds: Kinds, terms: LocalTerms) -> list[FunctionSet]:
     ]
 
 
-def _better(worth: Worth, other: Worth, least: float) -> NDArray[np.bool_]:
+def _better(worth: Worth, other: Sequence[FloatArray], least: float) -> NDArray[np.bool_]:
     """(variable,): whether the other is better: first by what is broken, then by the sum."""
     fewer = other[0] < worth[0] - UNBROKEN
     return fewer | ((other[0] <= worth[0] + UNBROKEN) & (other[1] > worth[1] + least))
