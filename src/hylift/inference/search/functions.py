@@ -148,7 +148,7 @@ class FunctionMoves:
         for part in some.parts:
             sums = part.sums(moved, active, breaks=False)
             if np.isneginf(sums).any():
-                group, at = part.group, (slice(None), part.owner)
+                group, at = part.group, (np.arange(len(values))[:, None], part.owner)
                 slots = [moved[:, group.scope[:, slot]] for slot in range(group.arity)]
                 log_values = group.potential.log_value(group.row, slots)
                 impossible = np.isneginf(log_values)
