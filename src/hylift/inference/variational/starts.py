@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hylift.components import Betas
+from hylift.components import Betas, Gaussians
 from hylift.components.family import LEAST_PROBABILITY, LEAST_WEIGHT
 from hylift.errors import UnsupportedError
 from hylift.graph import FactorGraph
@@ -25,6 +25,8 @@ NEARBY = 0.5
 """Standard deviations by which the components of a mixture of products are moved apart."""
 WIDTHS = (1.0, 0.45)
 """Relative widths of the mixtures around a Gaussian."""
+LEAST_SHARE = 0.1
+"""Of the variance in the best single product, which a warm start has at least."""
 
 
 def random_starts(
@@ -160,6 +162,9 @@ class WarmStart:
         known = known[self.mixture.layout.family[old[known]] == problem.layout.family[known]]
         to = problem.layout.entries_of(known)
         entries[0, to] = self.mixture.entries[self.mixture.layout.entries_of(old[known])]
+        # A real that was pinned down could not leave before weights have settled.
+        var = problem.layout.first[known[problem.layout.has(Gaussians)[known]]] + 1
+        entries[0, var] = np.maximum(entries[0, var], LEAST_SHARE * product.entries[0, var])
         # A state of probability zero could never come back.
         states = problem.layout.entries_of(known[problem.layout.is_discrete[known]])
         entries[0, states] = np.maximum(entries[0, states], LEAST_PROBABILITY)
