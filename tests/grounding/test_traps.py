@@ -62,7 +62,7 @@ def test_dates_in_two_notations_are_told() -> None:
     both = {"Open": ["2024-03-01", "2024-03-02"], "Busy": [("1/3/2024", True)]}
     assert told(rules, both) == [
         "the type 'day' has dates in two notations, such as '2024-03-01' and '1/3/2024': write all "
-        "as the first, as pd.to_datetime(df[column]) does"
+        "as the first"
     ]
     assert told(rules, {"Open": ["2024-03-01", "2024-03-02 10:00:00", "1.3"]}) == []
 

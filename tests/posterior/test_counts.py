@@ -204,7 +204,11 @@ def test_lifted_and_ground_mixtures_agree_with_exact_inference(lift: str) -> Non
 
 
 def test_a_mixture_integrates_functions() -> None:
-    graph = zoo.function_of_both_kinds()
+    smooth = hl.Function(lambda d, x: 0.2 * d - np.log1p((x - d) ** 2), 1, 1)
+    graph = hl.FactorGraph.build(
+        {"d": hl.categorical(3), "x": hl.interval(0, 4)},
+        [(smooth, ["d", "x"]), (hl.ConditionalQuadratic.square(-0.1), ["x"])],
+    )
     posterior = hl.infer(graph, hl.BVI(2))
 
     found = posterior.expected_counts()["expected"].to_numpy()

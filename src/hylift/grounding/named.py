@@ -171,7 +171,7 @@ def _dates_in_two_notations(type_name: str, words: pa.StringArray) -> Iterator[s
     if len(iso) and len(other):
         yield (
             f"the type '{type_name}' has dates in two notations, such as '{iso[0]}' and "
-            f"'{other[0]}': write all as the first, as pd.to_datetime(df[column]) does"
+            f"'{other[0]}': write all as the first"
         )
 
 

@@ -22,6 +22,7 @@ from hylift.grounding.query import Query, is_product, num_groundings
 from hylift.grounding.world import World
 from hylift.language.syntax import Atom, Variable
 from hylift.language.walk import atoms, free_variables
+from hylift.words import Wording, worded
 
 HARMLESS = 0.2
 """Share of the free memory below which a guess of the size suffices."""
@@ -94,10 +95,12 @@ def warn_of_size(world: World, plans: Sequence[RulePlan]) -> None:
         "multiplies or guards it, or a condition after 'where', would reduce them"
     )
     if size.num_bytes > HOPELESS * total_memory():
-        raise IntractableError(
-            f"{text}; where many constants look alike, hl.ground_lifted(model, evidence) does "
-            "without the ground graph"
+        lifted = Wording(
+            "; where many constants look alike, hl.ground_lifted(model, evidence) does without the "
+            "ground graph",
+            "",
         )
+        raise IntractableError(worded(text, lifted))
     warnings.warn(text, SizeWarning, stacklevel=4)
 
 
