@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -100,7 +101,7 @@ class FunctionMoves:
         tried = np.concatenate([grid, np.where(np.isnan(peaks), now, peaks)])
         best, worth = self._best(x, some, now, tried, go_on)
         width = (high - low) / (NUM_POINTS - 1)
-        for _ in range(NUM_HALVINGS):
+        for _ in itertools.takewhile(lambda _: go_on(), range(NUM_HALVINGS)):
             width *= 0.5
             tried = np.stack([np.maximum(low, best - width), np.minimum(high, best + width)])
             best, worth = self._best(x, some, best, tried, go_on, worth)
