@@ -80,8 +80,8 @@ def num_products(matrix: Any, step: NDArray[np.int32], most: int) -> int:
 
 
 def _places(matrix: Any) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Where rows begin, and the columns of their entries; always of these types, for which kernels
-    are compiled."""
+    """The offsets of rows, and the columns of entries; always of these types, for which kernels are
+    compiled."""
     return matrix.indptr.astype(np.int64, copy=False), matrix.indices.astype(np.int32, copy=False)
 
 

@@ -107,7 +107,7 @@ class Posterior:
         return table.append_column("verdict", self.trust.column(ids))
 
     def _sizes(self, ids: NDArray[np.int64]) -> dict[str, pa.Array]:
-        """How many atoms each variable stands for, where some stand for several."""
+        """The number of atoms that each variable stands for, where some stand for several."""
         size = self.variables.multiplicity
         return {} if (size == 1).all() else {"size": pa.array(size[ids])}
 

@@ -134,7 +134,7 @@ def _literals(
 
 
 def _literal(part: Expr) -> tuple[Expr, bool]:
-    """What is negated, and True; or the expression itself."""
+    """The negated expression, and True; or the expression itself."""
     if isinstance(part, Unary) and part.op == "!":
         return part.operand, True
     return part, False

@@ -1,4 +1,4 @@
-"""What the rules see of single constants and pairs: evidence, relations, constants by name."""
+"""Marks of single constants and pairs: evidence, relations, constants that rules name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Mark:
     """Constants or pairs that differ from all others of their types, and how."""
 
     subject: str
-    """What marks them, in words."""
+    """The origin of the marks, in words."""
     types: tuple[str, ...]
     ids: NDArray[np.int32]  # (row, argument)
     code: NDArray[np.int32]
@@ -47,7 +47,7 @@ class Mark:
 
 
 def out_of_reach(world: World, plan: RulePlan) -> str | None:
-    """What classes of pairs cannot say of a rule; None where they say all."""
+    """The reason why classes of pairs do not suffice for a rule; None where they do."""
     if plan.members:
         return f"'{plan.label}' quantifies over rows of tables"
     if len(plan.types) > MOST_ARGUMENTS:
