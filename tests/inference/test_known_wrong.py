@@ -30,6 +30,7 @@ from hylift import (
     parse,
     race,
 )  # fmt: skip
+from hylift.errors import IntractableError
 from hylift.graph import FactorGraph
 from hylift.inference.capabilities import METHOD_BY_KEY, Lift, MethodInfo
 from hylift.inference.method import Method, Request
@@ -235,9 +236,14 @@ def test_answers_in_little_time_are_right_or_flagged(case: str, name: str) -> No
     if not is_taken(case, name):
         pytest.skip(f"{name} refuses it")
 
-    found = infer(
-        graph_of(case), METHODS[name], lift="none", exact=name != "without exact", seconds=0.3
-    )
+    try:
+        found = infer(
+            graph_of(case), METHODS[name], lift="none", exact=name != "without exact", seconds=0.3
+        )
+    except IntractableError as refusal:
+        if METHODS[name] is None or "there is a limit of 0.3 s" not in str(refusal):
+            raise
+        pytest.skip(str(refusal))
 
     # A named method that took all the time is unchecked: it may be wrong, and claims nothing.
     is_open = found.trust.verdict in ("doubtful", "unchecked")
